@@ -72,7 +72,7 @@ pub fn mbit(text: &str) -> Result<f64, BadRate> {
 /// # Errors
 /// When the text is neither.
 pub fn milliseconds(text: &str) -> Result<f64, BadDuration> {
-    text.trim().parse().or_else(|_| duration(text).map(|time| time.as_secs_f64() * 1e3))
+    text.trim().parse().or_else(|_| duration(text).map(|time| time.as_nanos() as f64 / 1e6))
 }
 
 /// A text is not a share.
@@ -164,7 +164,9 @@ mod tests {
             assert_eq!(mbit(text), Ok(bits as f64 / 1e6), "{text}");
         }
         assert_eq!(Bandwidth(100_000_000).to_string(), "100Mbit");
-        for (text, ms) in [("5", 5.0), ("5ms", 5.0), ("1.5s", 1500.0), ("-1", -1.0)] {
+        for (text, ms) in
+            [("5", 5.0), ("5ms", 5.0), ("1.5s", 1500.0), ("0.29ms", 0.29), ("-1", -1.0)]
+        {
             assert_eq!(milliseconds(text), Ok(ms), "{text}");
         }
         for (text, part) in [("0.01", 0.01), ("1%", 0.01), ("100%", 1.0), ("1", 1.0)] {

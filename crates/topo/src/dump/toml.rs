@@ -12,7 +12,7 @@ use std::{
 pub fn toml(topology: Topology<'_>, out: &mut dyn Write) -> io::Result<Vec<String>> {
     let mut notes = Vec::new();
     let known = Known::new(topology, &mut notes);
-    writeln!(out, "# A network as nigh knew it. Bandwidth in Mbit/s, latency in milliseconds.")?;
+    writeln!(out, "# A network as nigh knew it.")?;
     for (id, name) in topology.routers() {
         writeln!(out, "\n[[router]]\nid = \"{id}\"")?;
         if let Some(name) = name {
@@ -27,8 +27,13 @@ pub fn toml(topology: Topology<'_>, out: &mut dyn Write) -> io::Result<Vec<Strin
         }
         writeln!(
             out,
-            "\n[[link]]\nfrom = \"{}\"\nto = \"{}\"\nid = {}\nbandwidth = {:?}\nlatency = {:?}\nweight = {}",
-            key.from, key.to, key.id, link.bandwidth, link.latency, link.weight
+            "\n[[link]]\nfrom = \"{}\"\nto = \"{}\"\nid = {}\nbandwidth = {}\nlatency = {}\nweight = {}",
+            key.from,
+            key.to,
+            key.id,
+            bandwidth(link.bandwidth),
+            latency(link.latency),
+            link.weight
         )?;
         if link.congestion != 0.0 {
             writeln!(out, "congestion = {:?}", link.congestion)?;
@@ -82,6 +87,18 @@ pub fn toml(topology: Topology<'_>, out: &mut dyn Write) -> io::Result<Vec<Strin
         )?;
     }
     Ok(notes)
+}
+
+/// Mbit/s as a rate with its unit; a number alone if it is no whole number of bits.
+fn bandwidth(mbit: f64) -> String {
+    let rate = config::Rate((mbit * 1e6).round() as u64).to_string();
+    if config::mbit(&rate) == Ok(mbit) { format!("\"{rate}\"") } else { format!("{mbit:?}") }
+}
+
+/// Milliseconds as a duration with its unit; a number alone if it is no whole number of nanoseconds.
+fn latency(ms: f64) -> String {
+    let time = format!("{ms}ms");
+    if config::milliseconds(&time) == Ok(ms) { format!("\"{time}\"") } else { format!("{ms:?}") }
 }
 
 fn write_prefixes(out: &mut dyn Write, prefixes: &[IpNet]) -> io::Result<()> {
