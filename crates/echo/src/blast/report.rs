@@ -34,6 +34,7 @@ pub struct Setup {
     #[serde(rename = "link_bits_per_second")]
     pub link_speed: u64,
     /// Frames of this size that the link carries in a second.
+    #[serde(rename = "line_packets_per_second")]
     pub line_rate: f64,
 }
 
@@ -92,6 +93,7 @@ pub struct Report {
     /// Requested packets a second; none for as fast as possible.
     pub requested_rate: Option<u64>,
     /// Packets a second that were sent.
+    #[serde(rename = "packets_per_second")]
     pub rate: f64,
     /// Whether the rate was kept, to one in a thousand and a late wake-up.
     pub kept_rate: bool,

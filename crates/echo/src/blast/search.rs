@@ -17,6 +17,7 @@ pub struct Step {
     /// Requested packets a second.
     pub rate: u64,
     /// Packets a second that were sent.
+    #[serde(rename = "packets_per_second")]
     pub offered: f64,
     /// Packets that were sent.
     pub sent: u64,

@@ -46,7 +46,8 @@ impl Best {
         let report: Value = serde_json::from_str(&finished.stdout)
             .map_err(|error| format!("{error}: {}{}", finished.stdout, finished.stderr))?;
         let number = |name: &str| report[name].as_f64().ok_or(format!("no `{name}` in {report}"));
-        let (sent, received, rate) = (number("sent")?, number("received")?, number("rate")?);
+        let (sent, received, rate) =
+            (number("sent")?, number("received")?, number("packets_per_second")?);
         if rate * received / sent > self.rate {
             (self.rate, self.share) = (rate * received / sent, received * 100.0 / sent);
         }

@@ -121,7 +121,7 @@ pub(crate) fn million(
     let milliseconds = |name: &str| report["rtt_ns"][name].as_f64().unwrap_or(f64::NAN) / 1e6;
     screen.line(&format!(
         "{:.0} requests a second; round trip p50 {:.1} ms, p99 {:.1} ms, p99.9 {:.1} ms",
-        report["rate"].as_f64().unwrap_or(f64::NAN),
+        report["packets_per_second"].as_f64().unwrap_or(f64::NAN),
         milliseconds("p50"),
         milliseconds("p99"),
         milliseconds("p99.9")

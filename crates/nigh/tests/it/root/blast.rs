@@ -100,13 +100,13 @@ fn every_engine_counts_what_the_kernel_answers() {
                 for key in others {
                     assert_eq!(count(key), 0, "{words}: {key}");
                 }
-                let rate = report["rate"].as_f64().unwrap();
+                let rate = report["packets_per_second"].as_f64().unwrap();
                 // Never faster than asked for; on a busy machine the last packet may be late.
                 assert!((1.0..=2000.5).contains(&rate), "{words}: {rate}");
                 let rtt = |key: &str| report["rtt_ns"][key].as_u64().unwrap();
                 assert!(0 < rtt("min") && rtt("min") <= rtt("p50"), "{words}: {report:#}");
                 assert!(rtt("p50") <= rtt("p99") && rtt("p99.9") <= rtt("max"));
-                let line_rate = report["line_rate"].as_f64().unwrap();
+                let line_rate = report["line_packets_per_second"].as_f64().unwrap();
                 let right = 1e9 / 8.0 / f64::from(size + 20);
                 assert!((line_rate - right).abs() < 0.01, "{words}: {line_rate}");
             }
@@ -360,11 +360,11 @@ fn the_search_finds_the_limit_of_the_node() {
     let words = "198.51.100.1 -e live --find-max -r 20000 --trial 1s --settle 500ms";
     let report = report(&near, words);
     let steps = report["steps"].as_array().unwrap();
-    assert_eq!(number(&steps[0], "rate"), 20_000);
+    assert_eq!(number(&steps[0], "requested_packets_per_second"), 20_000);
     assert!(number(&steps[0], "lost") > 10_000, "{report:#}");
     assert_eq!(report["limit"], "loss");
     // In a trial of one second pass 5000 and the burst of 1000.
-    let rate = report["rate"].as_f64().unwrap();
+    let rate = report["packets_per_second"].as_f64().unwrap();
     assert!((5000.0..=6100.0).contains(&rate), "{report:#}");
     let share = report["share_of_line_rate"].as_f64().unwrap();
     assert!((share - rate / 1_488_095.238).abs() < 1e-9);
