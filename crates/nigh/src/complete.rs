@@ -32,7 +32,8 @@ const NAMES: &[(&str, &str, Names)] = &[
     ("gate forget", "RULE", |words| gate::cli::names::rules(|it| words.ask("gate", it))),
     ("gate unblock", "INFO-HASH", |words| gate::cli::names::torrents(|it| words.ask("gate", it))),
     ("lab", "LAB", |_| lab::control::names::labs()),
-    ("lab exec", "HOST", |_| lab::control::names::hosts()),
+    ("lab run", "HOST", hosts_of_scene),
+    ("lab exec", "HOST", |words| lab::control::names::hosts(words.lab())),
     ("lab path", "FROM", hosts_and_nodes),
     ("lab path", "TO", hosts_and_nodes),
     ("lab node", "NODE", |words| lab::control::names::nodes(words.lab())),
@@ -54,8 +55,16 @@ const NAMES: &[(&str, &str, Names)] = &[
     ("probe", "STATION|ADDRESS", stations),
 ];
 
+/// The hosts of the scene whose file was typed.
+fn hosts_of_scene(words: &Words) -> Vec<String> {
+    // `nigh lab run` is in front of it.
+    let mut files = words.0.iter().skip(3);
+    let scene = files.find_map(|file| config::scene::load(file.as_ref()).ok());
+    scene.into_iter().flat_map(|(scene, _)| scene.hosts).map(|host| host.name).collect()
+}
+
 fn hosts_and_nodes(words: &Words) -> Vec<String> {
-    [lab::control::names::hosts(), lab::control::names::nodes(words.lab())].concat()
+    [lab::control::names::hosts(words.lab()), lab::control::names::nodes(words.lab())].concat()
 }
 
 fn nodes_and_links(words: &Words) -> Vec<String> {
@@ -196,6 +205,22 @@ mod tests {
             let fits = all.iter().any(|(path, value)| is_below(path, command) && value == name);
             assert!(fits, "no {name} in `nigh {command}`");
         }
+    }
+
+    #[test]
+    fn hosts_are_those_of_the_scene_that_was_typed() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("scene.toml");
+        let scene = "[[node]]\nname = \"a\"\n\
+                     [[host]]\nname = \"pc\"\nattach = \"a\"\naddress = [\"20.0.0.1/24\"]\n\
+                     [[host]]\nname = \"server\"\nattach = \"a\"\naddress = [\"20.0.1.1/24\"]\n";
+        std::fs::write(&file, scene).unwrap();
+        let line = |scene: &str| {
+            let words = ["nigh", "lab", "run", "--prefix", "a", scene, "--in", ""];
+            hosts_of_scene(&Words(words.map(str::to_owned).into()))
+        };
+        assert_eq!(line(&file.to_string_lossy()), ["pc", "server"]);
+        assert!(line("/nonexistent.toml").is_empty());
     }
 
     #[test]

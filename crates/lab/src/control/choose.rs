@@ -35,11 +35,7 @@ fn pick(mut running: Vec<(Owner, Entry)>, name: Option<&str>) -> Result<Owner, C
     }
     let all = list(&running);
     if let Some(name) = name {
-        running.retain(|(owner, entry)| {
-            let scene = &entry.scene;
-            let words = [scene.file_stem(), scene.file_name(), Some(scene.as_os_str())];
-            owner.pid().to_string() == name || words.into_iter().flatten().any(|w| w == name)
-        });
+        running.retain(|(owner, entry)| is_called(*owner, entry, name));
     }
     match running[..] {
         [(owner, _)] => Ok(owner),

@@ -1,6 +1,9 @@
 //! The names that a shell offers for arguments of `nigh lab`; none where no lab answers.
 
-use super::{Links, MOST_ROWS, Nodes, Request, Sort, choose::choose};
+use super::{
+    Links, MOST_ROWS, Nodes, Request, Sort,
+    choose::{choose, is_called},
+};
 use crate::clean;
 use ::control::{Connection, Peer};
 use serde::de::DeserializeOwned;
@@ -13,12 +16,12 @@ pub fn labs() -> Vec<String> {
     running.into_iter().filter_map(|(_, entry)| name(entry.scene)).collect()
 }
 
-/// The hosts of all labs that run.
-pub fn hosts() -> Vec<String> {
-    let running = clean::running().unwrap_or_default();
-    let hosts: BTreeSet<_> =
-        running.into_iter().flat_map(|(_, entry)| entry.hosts).map(|host| host.name).collect();
-    hosts.into_iter().collect()
+/// The hosts of a lab, or of all that run.
+pub fn hosts(lab: Option<&str>) -> Vec<String> {
+    let mut running = clean::running().unwrap_or_default();
+    running.retain(|(owner, entry)| lab.is_none_or(|lab| is_called(*owner, entry, lab)));
+    let hosts = running.into_iter().flat_map(|(_, entry)| entry.hosts);
+    hosts.map(|host| host.name).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 /// The first nodes of a lab.
