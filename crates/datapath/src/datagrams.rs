@@ -182,7 +182,7 @@ impl Received {
         self.envelopes.iter_mut().take(self.count)
     }
 
-    /// Receives up to [`BATCH`] datagrams and says how many; whether it waits is in the flags of recvmmsg(2).
+    /// Receives up to [`BATCH`] datagrams and returns how many; whether it waits is in the flags of recvmmsg(2).
     ///
     /// # Errors
     /// When the kernel reports one for the socket; that nothing is there is `WouldBlock`.

@@ -63,7 +63,7 @@ impl SourceLimit {
     }
 }
 
-/// A limit that cannot be put in force.
+/// A limit that cannot be applied.
 #[derive(Debug, thiserror::Error)]
 pub enum LimitError {
     /// A prefix length that its family does not have.

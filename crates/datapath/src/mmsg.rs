@@ -29,7 +29,7 @@ impl Exchange {
         Self { requests: Received::new(each), replies: vec![Vec::new(); BATCH].into() }
     }
 
-    /// Receives what is there, up to [`BATCH`] datagrams, and says how many; does not wait.
+    /// Receives what is there, up to [`BATCH`] datagrams, and returns how many; does not wait.
     ///
     /// # Errors
     /// When the kernel reports one for the socket; that nothing is there is `WouldBlock`.

@@ -116,7 +116,7 @@ impl Socket {
     }
 
     /// Sends packets of `length` bytes that lie one behind the other, at most [`BATCH`] of them,
-    /// and says how many the kernel took.
+    /// and returns how many the kernel took.
     ///
     /// # Errors
     /// When the kernel did not take the first one.

@@ -98,7 +98,7 @@ impl StampedSocket {
         self.local
     }
 
-    /// Receives what is there, up to [`BATCH`] datagrams, and says how many.
+    /// Receives what is there, up to [`BATCH`] datagrams, and returns how many.
     ///
     /// # Errors
     /// When the kernel reports one for the socket; that nothing is there is none.

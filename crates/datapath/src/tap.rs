@@ -2,7 +2,7 @@
 //! kernel's documentation, virtio 1.2 section 5.1.6).
 //!
 //! Each read gives one frame that the kernel sends, each write hands it one that it receives, both
-//! behind a header of [`HEADER`] bytes (`struct virtio_net_hdr_v1`) that says which checksum is
+//! behind a header of [`HEADER`] bytes (`struct virtio_net_hdr_v1`) that shows which checksum is
 //! still to be filled in and how a super-packet of up to 64 KB is to be cut into segments. So TCP
 //! crosses in large pieces, as it does between two veth devices.
 

@@ -1,7 +1,7 @@
 //! The section `[gate]` of the configuration.
 //!
 //! Parsing (serde) refuses unknown keys and values of the wrong type. What parses can still be wrong:
-//! [`GateConfig::problems`] names every such value with its dotted key and says what to do. The rules
+//! [`GateConfig::problems`] names every such value with its dotted key and what to do. The rules
 //! are in `check.rs`.
 
 mod day;

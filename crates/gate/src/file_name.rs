@@ -1,4 +1,4 @@
-//! Names of files as they stand in heads, paths and commands.
+//! Names of files as they appear in heads, paths and commands.
 //!
 //! Content-Disposition: RFC 6266 (parameters `filename` and `filename*`), RFC 8187 (extended values).
 //! What follows the last slash or backslash is taken, as RFC 6266, section 4.3, asks.

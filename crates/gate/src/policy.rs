@@ -123,7 +123,7 @@ impl Policy {
         .unwrap_or_default()
     }
 
-    /// Decides about a flow of which nothing is known but its ends, where the label does not matter and
+    /// Decides about a flow of which only the ends are known, where the label does not matter and
     /// the flow is refused; else it is worth to look at it.
     pub fn decide_early(
         &self,

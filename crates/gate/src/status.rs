@@ -175,9 +175,9 @@ pub struct FlowRow {
     pub flow: Flow,
     /// What it is, as `application/detail`; none while or if nobody knows.
     pub application: Option<String>,
-    /// What becomes of it: `pass`, `drop`, `reset`, `limit`, `undecided`.
+    /// Its verdict: `pass`, `drop`, `reset`, `limit`, `undecided`.
     pub verdict: String,
-    /// The rule that says so.
+    /// The rule that decided it.
     pub rule: Option<String>,
     /// Packets from and to the end that began it.
     pub packets: [u64; 2],

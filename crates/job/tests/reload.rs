@@ -251,7 +251,7 @@ fn each_jobs_failure_leaves_all_as_they_were() {
                 assert_eq!(status(&running), in_force(1), "{name} fails to {step}");
                 let log = log.lock().unwrap().clone();
                 assert!(log.iter().all(|line| line.ends_with("roll back")), "{log:?}");
-                // And what is good is put in force still.
+                // And what is good is applied still.
                 let good = read(&registry, &file(3, None)).unwrap();
                 running.reload(good).await.unwrap();
                 assert_eq!(status(&running), in_force(3));

@@ -65,7 +65,7 @@ impl Packet {
         if packet.length as usize > available || packet.length < u32::from(packet.header) {
             return Err(Bad::Malformed);
         }
-        // The byte that says how a super-packet is cut.
+        // The byte that defines how a super-packet is cut.
         if virtio[1] != 0 {
             match SuperPacket::parse(head, IP + packet.length as usize) {
                 Ok(Some(parts)) => (packet.is_super, packet.segment) = (true, parts.largest()),

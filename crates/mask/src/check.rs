@@ -3,7 +3,7 @@
 //! Two readings, of which the second knows nothing of policies and programs:
 //!
 //! - the **secrets** of the original: all addresses of its headers, however deep, its MAC addresses, the
-//!   names of hosts, and all that is behind the last header, or in an option of which nothing is known, as
+//!   names of hosts, and all that is behind the last header, or in an option about which nothing is known, as
 //!   runs of eight bytes;
 //! - the masked file, in which they are looked for at every byte of every packet, and of all else that the
 //!   file has: as they are, reversed, shifted by one to seven bits, as hexadecimal digits and as text.
@@ -64,7 +64,7 @@ pub struct Report {
     pub names: usize,
     /// How often a name was not looked for, since there were too many.
     pub names_skipped: u64,
-    /// Runs of what is behind the headers, and in options of which nothing is known.
+    /// Runs of what is behind the headers, and in options about which nothing is known.
     pub runs: usize,
     /// Runs that were not looked for, since there were too many.
     pub runs_skipped: u64,

@@ -172,7 +172,7 @@ impl Job {
     /// Masks a capture with so many workers.
     ///
     /// # Errors
-    /// When it is damaged, too, what stands before the damage is written.
+    /// When it is damaged, too, what is before the damage is written.
     pub fn run(
         &self,
         input: impl Read + Send,

@@ -14,7 +14,7 @@
 //! ```
 //!
 //! The bandwidth of a path within one router is infinite, and `10 / min_bandwidth` is 0 there. What is
-//! not a number, as `0 / 0` or `sqrt(-1)`, is a path of which nothing is known.
+//! not a number, as `0 / 0` or `sqrt(-1)`, is a path about which nothing is known.
 //!
 //! `metric/syntax.rs` reads the expression, names the offset of a mistake, and writes it again in a form that crate
 //! exmex cannot take for another one; exmex compiles and evaluates that.

@@ -108,7 +108,7 @@ pub struct AltoStatus {
 pub struct TablesStatus {
     /// Rises with every change of the network.
     pub generation: u64,
-    /// When they were put in force.
+    /// When they were applied.
     pub since: f64,
     /// How long it took to build them.
     pub build_seconds: f64,

@@ -2,7 +2,7 @@
 //!
 //! A row belongs to one metric and one source router. It holds, for each group of prefixes, the rank
 //! of the group's cost among all costs of the row: 0 is the best, equal costs share a rank, and
-//! `u16::MAX` is a group of which nothing is known. A candidate costs a query one longest-prefix match,
+//! `u16::MAX` is a group about which nothing is known. A candidate costs a query one longest-prefix match,
 //! which gives its group, and one load from the row, however large the network is and whatever the
 //! cost expressions give. Ranks are dense, so a query can sort by counting.
 //!

@@ -4,7 +4,7 @@
 //! station's own name, which `node.name` gives unless `probe.name` does.
 //!
 //! Parsing (serde) refuses unknown keys and values of the wrong type. What parses can still be
-//! wrong: [`ProbeConfig::problems`] names every such value with its dotted key and says what to do.
+//! wrong: [`ProbeConfig::problems`] names every such value with its dotted key and what to do.
 //! The rules are in `config/check.rs`.
 
 mod check;

@@ -1,5 +1,5 @@
 //! Set-up of TLS by rustls: certificates and keys from PEM files, and what is built from them. Each
-//! error names the file and says what to do.
+//! error names the file and what to do.
 #![forbid(unsafe_code)]
 
 use config::file::{PrivateError, read_private};

@@ -102,7 +102,7 @@ impl Repr {
         })
     }
 
-    /// Writes the packet at the start of `buffer` and says how long it is.
+    /// Writes the packet at the start of `buffer` and returns how long it is.
     pub fn emit(&self, buffer: &mut [u8]) -> Result<usize, EmitError> {
         let out = room(Layer::Arp, buffer, LEN)?;
         out[..6].copy_from_slice(&FORMAT);

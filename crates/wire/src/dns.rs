@@ -7,7 +7,7 @@ const POINTERS: usize = 16;
 
 /// Shows each label of the name at an offset with where its text begins, and says where what follows the
 /// name begins; nothing where the message does not hold it all, or `label` wants no more. Each pointer must
-/// lead to before the labels that it stands behind, so no message is read in circles.
+/// lead to before the labels that it is behind, so no message is read in circles.
 pub fn name(
     message: &[u8],
     mut at: usize,

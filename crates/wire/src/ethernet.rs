@@ -138,7 +138,7 @@ impl Repr {
         false
     }
 
-    /// Writes the header at the start of `buffer` and says how long it is.
+    /// Writes the header at the start of `buffer` and returns how long it is.
     pub fn emit(&self, buffer: &mut [u8]) -> Result<usize, EmitError> {
         let out = room(Layer::Ethernet, buffer, self.len())?;
         out[..6].copy_from_slice(&self.destination.0);

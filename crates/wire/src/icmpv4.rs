@@ -148,7 +148,7 @@ impl<'a> Repr<'a> {
         false
     }
 
-    /// Writes the message with its checksum at the start of `buffer` and says how long it is.
+    /// Writes the message with its checksum at the start of `buffer` and returns how long it is.
     pub fn emit(&self, buffer: &mut [u8]) -> Result<usize, EmitError> {
         let (kind, code, rest, payload) = match *self {
             Self::EchoRequest(echo) => (Type::ECHO_REQUEST, 0, echo.rest(), echo.payload),
@@ -168,7 +168,7 @@ impl<'a> Repr<'a> {
 }
 
 impl Echo<'_> {
-    /// Identifier and sequence as they stand in the message.
+    /// Identifier and sequence as they appear in the message.
     pub(crate) fn rest(&self) -> [u8; 4] {
         let [a, b] = self.identifier.0.to_be_bytes();
         let [c, d] = self.sequence.0.to_be_bytes();

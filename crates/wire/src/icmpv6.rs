@@ -209,7 +209,7 @@ impl<'a> Repr<'a> {
     }
 
     /// Writes the message with its checksum for a packet between two addresses at the start of
-    /// `buffer` and says how long it is.
+    /// `buffer` and returns how long it is.
     pub fn emit(
         &self,
         buffer: &mut [u8],

@@ -162,7 +162,7 @@ impl Repr {
         })
     }
 
-    /// Writes the header with its checksum at the start of `buffer` and says how long it is.
+    /// Writes the header with its checksum at the start of `buffer` and returns how long it is.
     pub fn emit(&self, buffer: &mut [u8]) -> Result<usize, EmitError> {
         let length = HEADER + self.payload_len;
         let total =

@@ -211,7 +211,7 @@ impl Repr {
         }
     }
 
-    /// Writes the header at the start of `buffer` and says how long it is.
+    /// Writes the header at the start of `buffer` and returns how long it is.
     pub fn emit(&self, buffer: &mut [u8]) -> Result<usize, EmitError> {
         let length = self.payload_len;
         let payload =

@@ -141,7 +141,7 @@ impl Repr {
         }
     }
 
-    /// Writes the header without its checksum, for readers that look at none, and says how long it is.
+    /// Writes the header without its checksum, for readers that look at none, and returns how long it is.
     ///
     /// # Errors
     /// When the buffer is too short.
@@ -158,7 +158,7 @@ impl Repr {
         Ok(HEADER)
     }
 
-    /// Writes the segment at the start of `buffer` with its checksum and says how long it is.
+    /// Writes the segment at the start of `buffer` with its checksum and returns how long it is.
     ///
     /// # Errors
     /// When the buffer is too short, the payload too long, or the addresses are of two families.

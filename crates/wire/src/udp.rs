@@ -78,7 +78,7 @@ impl Repr {
     }
 
     /// Writes the header of a datagram with so many bytes of payload and without checksum (which is none
-    /// with IPv4, and for readers that look at none), and says how long it is.
+    /// with IPv4, and for readers that look at none), and returns how long it is.
     ///
     /// # Errors
     /// When the buffer is too short, or the payload too long.
@@ -94,7 +94,7 @@ impl Repr {
         Ok(HEADER)
     }
 
-    /// Writes the datagram at the start of `buffer` with its checksum and says how long it is.
+    /// Writes the datagram at the start of `buffer` with its checksum and returns how long it is.
     ///
     /// # Errors
     /// When the buffer is too short, the payload too long, or the addresses are of two families.

@@ -28,7 +28,7 @@ impl Seen {
     /// Inspects a datagram, or all that one end of a connection has sent.
     pub(super) fn look(&mut self, bytes: &[u8], tcp: bool) {
         for ((names, fits), found) in FORMS.iter().zip(&mut self.0) {
-            // Over TCP a message's length stands before it (RFC 7766, section 8).
+            // Over TCP a message's length is before it (RFC 7766, section 8).
             let skipped = if tcp && names.contains(&"dns") { 2 } else { 0 };
             *found |= bytes.get(skipped..).is_some_and(fits);
         }
@@ -47,7 +47,7 @@ fn is_stun(bytes: &[u8]) -> bool {
     kind & 0xc0 == 0 && length % 4 == 0 && usize::from(length) + 20 <= bytes.len()
 }
 
-/// A packet of IPv6, or what may stand before it (RFC 4380, section 5.1.1).
+/// A packet of IPv6, or what may come before it (RFC 4380, section 5.1.1).
 fn is_teredo(bytes: &[u8]) -> bool {
     matches!(bytes, [0x60..=0x6f, ..] | [0, 0 | 1, ..])
 }

@@ -171,7 +171,7 @@ impl<'a> Dict<'a> {
     }
 }
 
-/// Reads the value that the text begins with, and says how many bytes it takes.
+/// Reads the value that the text begins with, and returns how many bytes it takes.
 ///
 /// # Errors
 /// The first thing that is not bencoding; [`Kind::Cut`] if more bytes could make it a value.

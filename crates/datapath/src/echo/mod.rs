@@ -1,7 +1,7 @@
 //! The XDP echo responder, `bpf/echo.bpf.c`: loading, attaching, configuring, reading its counters.
 //!
 //! [`EchoProgram`] is one loaded program with its maps. Its configuration lies in memory that the
-//! program reads without a system call: two copies and a word that says which one is in force.
+//! program reads without a system call: two copies and a word that selects which one is in force.
 //! [`EchoProgram::configure`] writes the other copy, changes that word in one store and waits until
 //! no packet can still be reading the old copy (`membarrier`, which waits for an RCU grace period),
 //! so that it may be written the next time. A packet therefore sees one whole configuration.

@@ -25,7 +25,7 @@ pub enum ReturnPath {
     Fib,
 }
 
-/// What becomes of fragments of ICMP messages.
+/// How fragments of ICMP messages are treated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fragments {
     /// They go to the kernel, first and later ones, which puts them together and answers.
@@ -47,7 +47,7 @@ pub struct Settings {
     pub probe_id: u16,
     /// How answers are routed.
     pub return_path: ReturnPath,
-    /// What becomes of fragments.
+    /// How fragments are treated.
     pub fragments: Fragments,
     /// Drop requests with wrong checksums. Off, a wrong ICMP checksum is answered with a wrong one.
     pub verify: bool,
@@ -82,7 +82,7 @@ impl Default for Settings {
     }
 }
 
-/// Settings that cannot be put in force.
+/// Settings that cannot be applied.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigureError {
     /// Too many addresses.
@@ -124,7 +124,7 @@ pub enum ConfigureError {
 }
 
 impl Settings {
-    /// Whether these can be put in force where the limits' clock steps `tick_ns`.
+    /// Whether these can be applied where the limits' clock steps `tick_ns`.
     pub fn check(&self, tick_ns: u64) -> Result<(), ConfigureError> {
         let all = self.addresses.len() + self.probes.len();
         if all > MAX_ADDRESSES {

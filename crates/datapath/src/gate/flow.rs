@@ -140,7 +140,7 @@ fn address(address: IpAddr) -> [u8; 16] {
     }
 }
 
-/// What becomes of a flow's packets.
+/// The outcome of a flow's packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum PacketAction {
     /// They go on.
@@ -171,7 +171,7 @@ impl PacketAction {
 /// What user space says of a flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct FlowVerdict {
-    /// What becomes of its packets.
+    /// The outcome of its packets.
     pub action: PacketAction,
     /// The class that its packets queue in, 1 to 65535; 0: none.
     pub limit: u16,

@@ -15,7 +15,7 @@ pub enum OnFailure {
 /// What may change while the gate runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// What becomes of undecided packets when user space is silent for two seconds or the ring is full.
+    /// The outcome of undecided packets when user space is silent for two seconds or the ring is full.
     pub on_failure: OnFailure,
     /// First packets with payload that are copied of each flow.
     pub packets: u32,
@@ -39,9 +39,9 @@ pub struct Settings {
     pub pin: Option<PathBuf>,
     /// Decided flows that there is room for.
     pub max_flows: u32,
-    /// Undecided flows that there is room for; the longest unused gives way.
+    /// Undecided flows that there is room for; the longest unused is evicted.
     pub fresh_flows: u32,
-    /// Refusals that there is room for; the longest unused gives way.
+    /// Refusals that there is room for; the longest unused is evicted.
     pub refusals: u32,
     /// Bytes of the ring, a power of two, 256 KiB at least.
     pub ring_bytes: u32,

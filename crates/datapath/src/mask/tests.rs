@@ -38,7 +38,7 @@ fn settings(mapping: Mapping) -> Settings {
 
 const KEYS: Keys = Keys { numbers: [1; 16], first: [2; 16], second: [3; 16], pad: 4 };
 
-/// Packets of IPv4 and IPv6 of a protocol of which nothing is known.
+/// Packets of IPv4 and IPv6 of a protocol about which nothing is known.
 fn packets() -> [Vec<u8>; 2] {
     let mut ipv4 = vec![0x45, 0, 0, 20, 0x47, 0x11, 0, 0, 64, 253, 0, 0];
     ipv4.extend([198, 51, 100, 7, 203, 0, 113, 9]);

@@ -1,4 +1,4 @@
-//! How large the tables can be, and why some cannot be put in force.
+//! How large the tables can be, and why some cannot be applied.
 
 use super::skeleton::types;
 use ipnet::Ipv4Net;
@@ -16,7 +16,7 @@ pub const MAX_METRICS: usize = limit(types::oracle_limits::ORACLE_METRICS);
 /// Different ranks in a row, the last one of the unknown included, at most.
 pub const MAX_RANKS: usize = limit(types::oracle_limits::ORACLE_RANKS);
 
-/// The tables cannot be put in force.
+/// The tables cannot be applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PublishError {
     /// Too many groups.
@@ -30,7 +30,7 @@ pub enum PublishError {
     /// Too many metrics.
     #[error("{0} metrics; the driver ranks by at most {MAX_METRICS}")]
     Metrics(usize),
-    /// A prefix stands before one that begins before it or covers it.
+    /// A prefix is before one that begins before it or covers it.
     #[error("the prefix {0} is out of order; this is a defect, please report it")]
     Order(Ipv4Net),
     /// A group or row that there is none of, or group 0 not last.

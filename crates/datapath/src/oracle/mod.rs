@@ -47,7 +47,7 @@ const OBJECT: Object = Object { name: "oracle", kernel: "6.9" };
 /// What is in force.
 struct State {
     settings: Settings,
-    /// The copies that the programs read, and the word that says which. Written only where they do
+    /// The copies that the programs read, and the word that selects which. Written only where they do
     /// not read.
     data: &'static mut types::bss,
     arena: Arena,

@@ -29,7 +29,7 @@ pub struct MetricRows<'a> {
     pub row_of: Vec<Option<u32>>,
 }
 
-/// What was put in force.
+/// What was applied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Published {
     /// Prefixes.

@@ -33,7 +33,7 @@ impl Default for Settings {
     }
 }
 
-/// Settings that cannot be put in force.
+/// Settings that cannot be applied.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigureError {
     /// Too many addresses.
@@ -62,7 +62,7 @@ pub enum ConfigureError {
 }
 
 impl Settings {
-    /// Whether these can be put in force where the limits' clock steps `tick_ns`.
+    /// Whether these can be applied where the limits' clock steps `tick_ns`.
     ///
     /// # Errors
     /// Says what is wrong.

@@ -119,7 +119,7 @@ impl Clocks {
     }
 }
 
-/// The clocks that the program reads, and when another one was last put in force.
+/// The clocks that the program reads, and when another one was last applied.
 struct Clock {
     data: &'static mut types::bss,
     changed: Instant,

@@ -15,7 +15,7 @@ pub(super) fn never_named(name: &str, signatures: &[SignatureConfig]) -> Option<
     let ndpi = ndpi_names();
     let others = [UNKNOWN].into_iter().chain(ANNOUNCED);
     let others = others.chain(signatures.iter().map(|signature| &*signature.name));
-    // What may stand where this stands, and what stands before it.
+    // What may stand where this stands, and what is before it.
     let (known, word, before): (Vec<&str>, &str, &str) = match (p2p::parts(application), part) {
         (Some(_), None) => return None,
         (Some(parts), Some(part)) => (parts.collect(), part, application),

@@ -1,4 +1,4 @@
-//! What becomes of a file.
+//! The verdict on a file.
 
 use super::{Application, Moment, Policy, any, glob::Glob, hosts::Hosts, moment::Times};
 use crate::{
@@ -42,9 +42,9 @@ pub struct FileQuestion<'a> {
 /// The policy's decision on a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileDecision {
-    /// What becomes of it.
+    /// The action on it.
     pub action: FileAction,
-    /// The rule that says so; `None` when no rule fits.
+    /// The rule that decided it; `None` when no rule fits.
     pub rule: Option<usize>,
 }
 

@@ -53,7 +53,7 @@ config::text_schema! {
     Address => "path, or address with port", r"^(/.*|([0-9.]+|\[.+\]):[0-9]+)$", ["/run/clamav/clamd.ctl", "127.0.0.1:3310"];
 }
 
-/// What becomes of a file that could not be scanned.
+/// The action on a file that could not be scanned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Failed {
@@ -85,7 +85,7 @@ pub struct Config {
     #[serde(with = "humantime_serde")]
     #[schemars(with = "config::schema::Duration")]
     pub timeout: Duration,
-    /// What becomes of a file that could not be scanned.
+    /// The action on a file that could not be scanned.
     pub on_failure: Failed,
 }
 

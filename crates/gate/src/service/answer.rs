@@ -257,7 +257,7 @@ fn packets_of(counts: &Counts) -> Packets {
     }
 }
 
-/// What becomes of a flow, as a word.
+/// The verdict on a flow, as a word.
 fn verdict<S>(entry: &Entry<S>) -> &'static str {
     match &entry.phase {
         Phase::Looking(_) => "undecided",

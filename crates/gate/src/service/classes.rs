@@ -1,4 +1,4 @@
-//! Classes of limits: which number the packets of a flow carry, and which rate stands behind it.
+//! Classes of limits: which number the packets of a flow carry, and which rate is behind it.
 //!
 //! A class is made with the first flow that needs it and goes with the last. There are at most
 //! [`LIMIT`]; when all are in use, further hosts or applications share the limit's rate with each other.

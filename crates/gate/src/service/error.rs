@@ -51,7 +51,7 @@ pub enum StartError {
     Thread(io::Error),
 }
 
-/// A changed configuration could not be put in force; nothing was changed.
+/// A changed configuration could not be applied; nothing has changed.
 #[derive(Debug, thiserror::Error)]
 pub enum ReloadError {
     /// It needs a new start.

@@ -58,7 +58,7 @@ impl Shape {
             EtherType::IPV6 => byte(0) >> 4 == 6 && byte(1) & 0x30 != 0,
             _ => false,
         };
-        // The byte that says how a super-packet is cut. One that cannot be, such as one with a tag,
+        // The byte that defines how a super-packet is cut. One that cannot be, such as one with a tag,
         // was made for its sender's MTU all the same.
         let (is_super, longest) = match head.get(1) {
             Some(0) => (false, length.saturating_sub(payload) as u32),

@@ -232,7 +232,7 @@ impl Engine {
         TracedPath { links, end: path.end, forks }
     }
 
-    /// Works a path out, and says whether the flow decided something.
+    /// Works a path out, and returns whether the flow decided something.
     fn work_out(&mut self, from: NodeId, address: IpAddr, class: u32) -> (Path, bool) {
         let Some((to, mut end)) = self.destination(address) else {
             let prohibited = self.changes.prohibits(from, address);

@@ -13,7 +13,7 @@ pub enum GsoError {
         /// Bytes that are there.
         have: usize,
     },
-    /// The header has flags of which nothing is known.
+    /// The header has flags about which nothing is known.
     #[error("unknown flags {0:#04x} in the virtio header")]
     Flags(u8),
     /// The header names a segmentation that was not offered, or of another protocol than the packet's.

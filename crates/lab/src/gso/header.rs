@@ -98,7 +98,7 @@ impl VirtioHeader {
         bytes
     }
 
-    /// The byte that says how to cut.
+    /// The byte that defines how to cut.
     pub(super) fn kind(&self) -> u8 {
         let with = |ecn: bool| if ecn { ECN } else { 0 };
         match self.segmentation {

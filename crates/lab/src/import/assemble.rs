@@ -11,7 +11,7 @@ use topo::IpNet;
 
 /// Delays are multiples of this, nanoseconds.
 const GRAIN: u64 = 10_000;
-/// The delay of links of which nothing is known.
+/// The delay of links about which nothing is known.
 const DELAY: Nanos = Nanos(1_000_000);
 /// Where addresses are counted out if no file has any.
 const NODES4: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
@@ -29,7 +29,7 @@ pub enum AssembleError {
     Build(#[from] BuildError),
 }
 
-/// A delay as it stands in the network: a multiple of 10 microseconds, above 1 millisecond of 1, 2 or 5
+/// A delay as it appears in the network: a multiple of 10 microseconds, above 1 millisecond of 1, 2 or 5
 /// times a power of ten that is at most 1 % of it. So all delays up to a minute are of fewer than two
 /// thousand kinds.
 pub(super) fn rounded(delay: Nanos) -> Nanos {

@@ -195,7 +195,7 @@ impl<'a> Context<'a> {
         self.report.assume(what);
     }
 
-    /// The file is read; says what was taken of it.
+    /// The file is read; returns what was taken of it.
     pub(super) fn done(self) -> FileReport {
         self.report.files.push(self.file.clone());
         self.file

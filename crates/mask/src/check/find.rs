@@ -21,7 +21,7 @@ enum What {
     Payload,
 }
 
-/// How it stands in the masked capture.
+/// How it appears in the masked capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Form {

@@ -164,7 +164,7 @@ fn picture(body: &mut String, title: &str, bars: Vec<(String, f64, String)>) {
     }
 }
 
-/// Text as it may stand in HTML.
+/// Text as it may appear in HTML.
 pub(super) fn escape(text: impl Display) -> String {
     let mut out = String::new();
     for c in text.to_string().chars() {

@@ -39,7 +39,7 @@ impl Names {
         if is_dns && transport == Kind::Udp {
             self.message(payload);
         } else if is_dns {
-            // Each message stands behind its length (RFC 1035, section 4.2.2).
+            // Each message is behind its length (RFC 1035, section 4.2.2).
             let mut rest = payload;
             while let Some((length, behind)) = rest.split_first_chunk() {
                 let length = usize::from(u16::from_be_bytes(*length)).min(behind.len());

@@ -141,7 +141,7 @@ impl Filter {
     }
 
     /// Whether a packet is wanted, of which these bytes are captured and that had `length` bytes. One that
-    /// ends before a byte that is asked for is not, whatever stands beside it in the expression.
+    /// ends before a byte that is asked for is not, whatever is beside it in the expression.
     pub fn matches(&self, packet: &[u8], length: u32) -> bool {
         let mut state = State::default();
         while let Some(instruction) = self.0.get(state.next) {

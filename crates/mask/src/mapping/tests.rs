@@ -43,7 +43,7 @@ fn crypto_pan_gives_what_the_sample_of_its_authors_gives() {
     }
 }
 
-/// Under the key of the bytes 0 to 31, as it stands at the end of `yacryptopan.py`.
+/// Under the key of the bytes 0 to 31, as it is at the end of `yacryptopan.py`.
 #[test]
 fn crypto_pan_gives_what_yacryptopan_gives() {
     let pan = CryptoPan::new(&std::array::from_fn(|n| n as u8));

@@ -56,7 +56,7 @@ impl CostType {
         Some(Self { index, name: format!("{}-{plain}", mode.short()), metric, mode })
     }
 
-    /// As it stands in `meta` (10.7).
+    /// As it is in `meta` (10.7).
     pub fn to_json(&self) -> Value {
         json!({ "cost-mode": self.mode.as_str(), "cost-metric": self.metric })
     }

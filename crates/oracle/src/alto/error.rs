@@ -16,7 +16,7 @@ pub enum Code {
 }
 
 impl Code {
-    /// The code as it stands in the reply.
+    /// The code as it appears in the reply.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Syntax => "E_SYNTAX",

@@ -150,7 +150,7 @@ impl Resource {
         Self { id, path, media_type, accepts, capabilities, uses, kind }
     }
 
-    /// The entry as it stands in the directory; `base` goes before the path in its URI.
+    /// The entry as it appears in the directory; `base` goes before the path in its URI.
     pub fn entry(&self, base: &str) -> Value {
         let mut entry = Map::new();
         entry.insert("uri".to_owned(), format!("{base}{}", self.path).into());

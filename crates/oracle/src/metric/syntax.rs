@@ -11,7 +11,7 @@ const MANY: [&str; 2] = ["max", "min"];
 /// Longer ones first, so that `<=` is not read as `<`.
 const COMPARISONS: [&str; 6] = ["<=", ">=", "==", "!=", "<", ">"];
 
-/// The same expression, with nothing in it left to precedence. Variables stand in braces.
+/// The same expression, with nothing in it left to precedence. Variables are in braces.
 ///
 /// # Errors
 /// The first offset where it is wrong.

@@ -48,7 +48,7 @@ pub enum Mode {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
     /// Where the sockets listen. A wildcard stands for all IPv4 addresses that the node has when
-    /// this is put in force.
+    /// this is applied.
     pub listen: Vec<SocketAddr>,
     /// How long a client may use a ranking.
     pub ttl: Duration,
@@ -79,7 +79,7 @@ pub enum InterfaceError {
     },
 }
 
-/// A choice could not be put in force.
+/// A choice could not be applied.
 #[derive(Debug, thiserror::Error)]
 pub enum ChooseError {
     /// The node's addresses could not be listed.

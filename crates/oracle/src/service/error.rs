@@ -54,7 +54,7 @@ pub enum StartError {
     Thread(io::Error),
 }
 
-/// A changed configuration could not be put in force; the old one still is.
+/// A changed configuration could not be applied; the old one stays in force.
 #[derive(Debug, thiserror::Error)]
 pub enum ReloadError {
     /// A part that the start makes ready too.

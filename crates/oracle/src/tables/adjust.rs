@@ -14,7 +14,7 @@ use topo::{AsInterest, Mark};
 pub enum Adjustment {
     /// It goes before all that are not preferred.
     Prefer,
-    /// It goes after all that are not avoided, but before those of which nothing is known.
+    /// It goes after all that are not avoided, but before those about which nothing is known.
     Avoid,
     /// Its cost is higher by this much, or lower if it is negative.
     Penalty(f64),
@@ -57,7 +57,7 @@ pub enum Class {
     /// By its cost alone.
     #[default]
     Ordinary,
-    /// After all others, but before those of which nothing is known.
+    /// After all others, but before those about which nothing is known.
     Avoided,
 }
 

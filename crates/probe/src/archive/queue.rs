@@ -75,7 +75,7 @@ impl Queue {
         self.work.notify_one();
     }
 
-    /// Fills the writer's batch and says whether more may come: when the batch can be filled, when the
+    /// Fills the writer's batch and returns whether more may come: when the batch can be filled, when the
     /// first record has waited, when somebody waits for it, at the latest at `until`.
     /// After a failure nothing of that is checked before `until`, but for the end.
     pub(super) fn take(&self, batch: &mut Vec<Record>, until: Instant, failed: bool) -> bool {

@@ -118,7 +118,7 @@ pub(super) fn step(
     Ok(if done { Step::Done } else { Step::More })
 }
 
-/// What of a series is too old; says how many rows that were, at most [`ROWS`] of each sort.
+/// What of a series is too old; returns how many rows that were, at most [`ROWS`] of each sort.
 fn fold(transaction: &Transaction<'_>, series: i64, limits: Limits) -> rusqlite::Result<usize> {
     let mut taken = 0;
     if let Some(before) = limits.records {

@@ -43,7 +43,7 @@ pub enum StartError {
     Runtime(io::Error),
 }
 
-/// A changed configuration could not be put in force; the old one still is.
+/// A changed configuration could not be applied; the old one stays in force.
 #[derive(Debug, thiserror::Error)]
 pub enum ReloadError {
     /// Keys or certificates cannot be used.

@@ -37,7 +37,7 @@ text{font:13px system-ui,sans-serif;fill:var(--ink)}.h{font-size:16px;font-weigh
 <defs><pattern id="open" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect width="2" height="6" fill="var(--warn)" opacity=".45"/></pattern></defs>
 "##;
 
-/// Text as it may stand in XML; what no XML document may hold is dropped.
+/// Text as it may appear in XML; what no XML document may hold is dropped.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -294,7 +294,7 @@ pub enum FrameFault {
 }
 
 impl<'a> Frame<'a> {
-    /// Reads the frame at the beginning of `bytes`, and says how long it is; `None` if it is not whole.
+    /// Reads the frame at the beginning of `bytes`, and returns how long it is; `None` if it is not whole.
     pub fn parse(bytes: &'a [u8]) -> Result<Option<(Frame<'a>, usize)>, FrameError> {
         let Some((&[kind, a, b, c], rest)) = bytes.split_first_chunk::<HEADER_LEN>() else {
             return Ok(None);

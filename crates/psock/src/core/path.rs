@@ -27,7 +27,7 @@ const SLACK_NS: u64 = 10_000_000;
 const LEAST_TIMEOUT_NS: u64 = 30_000_000;
 /// As much is added to the timeout at most because a connection's times vary.
 const MOST_VARIATION_NS: u64 = 100_000_000;
-/// The delay of a connection of which nothing is known.
+/// The delay of a connection about which nothing is known.
 const UNKNOWN_DELAY_NS: u64 = 50_000_000;
 /// What a TCP connection sends in its first round trip (RFC 6928).
 const INITIAL_WINDOW: u64 = 14_600;

@@ -50,7 +50,7 @@ struct Use {
     source: u32,
 }
 
-/// All groups, and where routers' slots stand in the snapshot to come.
+/// All groups, and where routers' slots are in the snapshot to come.
 #[derive(Debug)]
 pub(super) struct Grouping {
     keys: Vec<Key>,

@@ -42,7 +42,7 @@ const NODE: u32 = MAX_VALUE + 1;
 /// and a page how many starts it has.
 const INDEX: u32 = 27;
 
-/// A page with more starts than a window has this instead of their number, which stands before them.
+/// A page with more starts than a window has this instead of their number, which is before them.
 const LONG: u32 = WINDOW as u32 + 1;
 
 /// Nodes without pages begin at multiples of so many words.

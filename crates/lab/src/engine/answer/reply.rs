@@ -190,7 +190,7 @@ fn turn(ip: &mut [u8], rest: &[u8], length: usize, at: usize, kind: u8) -> Optio
     Some(())
 }
 
-/// The segment that resets a connection of which nothing is known: RFC 9293, section 3.10.7.1. Its
+/// The segment that resets a connection about which nothing is known: RFC 9293, section 3.10.7.1. Its
 /// checksum is zero. `bytes` are those of the segment that is answered.
 fn reset(ip: &[u8], at: usize, bytes: usize) -> Option<[u8; 20]> {
     const FIN: u8 = 1;

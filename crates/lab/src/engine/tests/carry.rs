@@ -137,7 +137,7 @@ fn gateways_are_addresses_of_the_node() {
     assert!(ipv4::Packet::new(&ask).is_ok());
 }
 
-/// A host of which nothing is known: the first packets are lost, the node asks, and once the host has
+/// A host about which nothing is known: the first packets are lost, the node asks, and once the host has
 /// answered, its packets come.
 #[test]
 fn the_node_asks_for_a_host_that_it_does_not_know() {

@@ -78,7 +78,7 @@ fn next(network: &Network, nodes: u32, at: u32, to: u32) -> LinkId {
     links().find(best).expect("a tree is connected")
 }
 
-/// What becomes of a packet: where it ends, when, and with what TTL or which ICMP error from whom.
+/// The outcome of a packet: where it ends, when, and with what TTL or which ICMP error from whom.
 #[derive(Debug, PartialEq, Eq)]
 enum End {
     Host { node: u32, at: u64, ttl: u8 },

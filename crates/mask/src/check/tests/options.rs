@@ -36,7 +36,7 @@ fn redirect(quoted: &[u8]) -> Vec<u8> {
     [&[137, 0, 0, 0][..], &[0; 36], &option, quoted, &[0; 8][..room]].concat()
 }
 
-/// Packets whose secret stands in an option that no policy can name.
+/// Packets whose secret is in an option that no policy can name.
 fn packets() -> Vec<Vec<u8>> {
     let udp = [0, 9, 0, 9, 0, 8, 0, 0];
     let with = |start: &[u8], end: &[u8]| [start, SECRET, end].concat();

@@ -183,7 +183,7 @@ fn the_page_is_whole_and_holds_no_script_and_nothing_from_elsewhere() {
             assert_eq!(names.filter(|name| ["src", "href"].contains(name)).count(), 0);
         }
         assert!(page.contains("&lt;script&gt;") && !page.contains("url("));
-        // All that the text says stands in it.
+        // All that the text says is in it.
         let shown = |text: &str| page.contains(&html::escape(text));
         assert!(shown(report.verdict()));
         assert!(report.fingerprints.iter().all(|it| shown(&it.says)));
@@ -197,7 +197,7 @@ fn the_page_is_whole_and_holds_no_script_and_nothing_from_elsewhere() {
 }
 
 proptest! {
-    /// Whatever stands in the packets, there is a report, in words, as JSON and as a page.
+    /// Whatever is in the packets, there is a report, in words, as JSON and as a page.
     #[test]
     fn any_packets_give_a_report(
         cut in 0..54usize,

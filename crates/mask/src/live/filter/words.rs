@@ -1,6 +1,6 @@
 //! Whether libpcap would look a name up. It does for every word that is not its own and no address, by
 //! getaddrinfo(3), and this cannot be switched off: so such words are refused before it sees them. Names of
-//! ports and of protocols are local (/etc/services, /etc/protocols) and stand behind a word that says so.
+//! ports and of protocols are local (/etc/services, /etc/protocols) and are behind a word that says so.
 
 use super::Why;
 use std::net::Ipv6Addr;

@@ -175,7 +175,7 @@ impl Files {
         Ok(())
     }
 
-    /// Writes what stands before packets.
+    /// Writes what is before packets.
     fn begun(&mut self, name: PathBuf) -> Result<(), OutputError> {
         if self.rotation.keep.is_none() {
             self.files.clear();

@@ -151,7 +151,7 @@ impl Message<'_> {
         })?;
         // The root, or a pointer.
         self.keep(here..end)?;
-        // From the top down, as each label stands under those above it.
+        // From the top down, as each label is under those above it.
         let mut above = Vec::new();
         for (range, is_here) in labels.into_iter().rev() {
             above.extend(self.from.get(range.clone())?.to_ascii_lowercase());

@@ -1,4 +1,4 @@
-//! SNMP (RFC 1157, RFC 3416, RFC 3412) as BER (X.690): what stands in it by its type.
+//! SNMP (RFC 1157, RFC 3416, RFC 3412) as BER (X.690): what is in it by its type.
 //!
 //! Tags and lengths stay. Of version 3 the security parameters are an octet string and so removed or hashed
 //! whole, and what is encrypted is one, too.

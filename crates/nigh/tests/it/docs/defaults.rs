@@ -7,7 +7,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use toml::{Table, Value};
 
-/// All sections of the configuration and of scenes, as far as a default may stand in them.
+/// All sections of the configuration and of scenes, as far as a default may appear in them.
 #[derive(Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 struct Sections {

@@ -193,7 +193,7 @@ impl Gate {
     }
 }
 
-/// Whether the client's `uri` is what it asks for: as it stands in the request, or its path, which is all that a
+/// Whether the client's `uri` is what it asks for: as it appears in the request, or its path, which is all that a
 /// request over HTTP/2 needs to have in common with it.
 fn is_target(given: &str, uri: &Uri) -> bool {
     let path = uri.path_and_query().map_or("/", |path| path.as_str());

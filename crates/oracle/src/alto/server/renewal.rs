@@ -1,5 +1,5 @@
 //! The files of the server, read again while it serves: its certificate and key, the authorities of clients'
-//! certificates, and passwords. All are read and found good before any of them is put in force.
+//! certificates, and passwords. All are read and found good before any of them is applied.
 
 use super::{Site, UserConfig};
 use crate::alto::{

@@ -1,4 +1,4 @@
-//! What RFC 7285 demands of a server, a test a rule: the section stands in the name of the test
+//! What RFC 7285 demands of a server, a test a rule: the section is in the name of the test
 //! (`s11_3_1_6_...`). RFC 8189 and RFC 8896 follow in files of their own, and the
 //! interoperability cases of the IETF's ALTO group in interop.rs.
 //!

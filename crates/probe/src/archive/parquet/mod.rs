@@ -195,7 +195,7 @@ impl Part {
         }
     }
 
-    /// Writes the records of a kind, and says how many; no file where there are none.
+    /// Writes the records of a kind, and returns how many; no file where there are none.
     fn write(
         &self,
         connection: &Connection,

@@ -38,7 +38,7 @@ fn begin() -> (TempDir, Database, ArchiveConfig) {
     (folder, database.expect("a database"), config)
 }
 
-/// A whole pass; says how many steps it took.
+/// A whole pass; returns how many steps it took.
 fn pass(database: &mut Database, config: &ArchiveConfig, now_ns: i64) -> usize {
     let mut pass = Pass::default();
     let mut steps = 1;

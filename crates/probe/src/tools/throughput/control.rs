@@ -12,7 +12,7 @@
 //! ```
 //!
 //! Over UDP the server says `heard` when a knock has come, and the sender says `sent` when it has sent
-//! everything, before the receiver says what it has.
+//! everything, before the receiver reports what it has.
 
 use super::{MOST_MOMENTS, Settings, Token};
 use crate::record::Moment;

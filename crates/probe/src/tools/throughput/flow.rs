@@ -1,4 +1,4 @@
-//! How both ends part, whatever the data went over: the receiver says what it has, the sender answers
+//! How both ends part, whatever the data went over: the receiver reports what it has, the sender answers
 //! with what its kernel reported.
 
 use super::{

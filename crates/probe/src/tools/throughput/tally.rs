@@ -27,7 +27,7 @@ impl Tally {
         self.counts
     }
 
-    /// A datagram came; says whether it is not a copy. One from before the window counts as none.
+    /// A datagram came; returns whether it is not a copy. One from before the window counts as none.
     pub(super) fn arrived(&mut self, number: u64) -> bool {
         if number < self.next {
             if self.next - number <= WINDOW && self.mark(number) {
@@ -44,7 +44,7 @@ impl Tally {
         true
     }
 
-    /// Sets a number's bit; says whether it was set.
+    /// Sets a number's bit; returns whether it was set.
     fn mark(&mut self, number: u64) -> bool {
         let bit = 1 << (number % WORD);
         match self.seen.get_mut((number % WINDOW / WORD) as usize) {

@@ -142,7 +142,7 @@ async fn send(
     Ok(figures(Transport::Udp, received, Some(sent), Vec::new()))
 }
 
-/// Sends datagrams for so long and says how many.
+/// Sends datagrams for so long and returns how many.
 fn fill(
     socket: &Socket,
     mark: &[u8; Token::MARK],
@@ -263,7 +263,7 @@ impl Taker {
         Self { token, step, tally, bytes: 0, time: None, first_bytes: 0, samples }
     }
 
-    /// Takes a datagram; says whether it is one of this test.
+    /// Takes a datagram; returns whether it is one of this test.
     fn take(&mut self, bytes: &[u8], now: Instant) -> bool {
         let Some((header, _)) = bytes.split_first_chunk::<HEADER>() else {
             // A knock that was in flight when the server had heard another one.

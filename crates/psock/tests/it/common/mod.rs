@@ -73,7 +73,7 @@ pub(crate) fn write(stream: &PsockStream, seed: u64, length: u64) -> io::Result<
     Ok(())
 }
 
-/// Reads a stream to its end and says how long it was.
+/// Reads a stream to its end and returns how long it was.
 ///
 /// # Panics
 ///

@@ -6,7 +6,7 @@
 //! DISTANCE` for one beyond an exit. `routers` and `threads` are checked and else without effect:
 //! nothing here has a fixed number of routers, and threads are chosen elsewhere.
 //!
-//! A router's file stands in the folder `configdir` and has the router's address as its name: `nic NIC
+//! A router's file is in the folder `configdir` and has the router's address as its name: `nic NIC
 //! LOCAL PEER UP|DOWN`, `link NIC BANDWIDTH LATENCY CONGESTION WEIGHT`, `route NIC ROUTER`. Two network
 //! cards are joined if each has as its peer what the other has as local address, and both are up; a
 //! card's `link` line has the properties of its direction, and without one there is no link in that

@@ -22,7 +22,7 @@ pub(crate) enum As {
     Dropped(DropReason),
 }
 
-/// What becomes of a frame.
+/// The outcome of a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Outcome {
     pub(crate) counted: Counted,

@@ -9,7 +9,7 @@ use std::net::SocketAddrV4;
 /// The two metrics of [`Network::random`].
 const SERVCODE: u16 = 0b11;
 
-/// What becomes of a frame, limits left aside.
+/// The outcome of a frame, limits left aside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Other,
