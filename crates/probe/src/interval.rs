@@ -138,7 +138,7 @@ pub struct Interval {
 /// The clocks' readings are farther apart than both clocks' errors allow: one was worse than it reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the delay is at most {high_ns} ns by what the clocks promise, and a delay is not negative: one of \
+    "the delay is at most {high_ns} ns by the error bounds of the clocks, and a delay is not negative: one of \
      the clocks is worse than it reports"
 )]
 pub struct Contradiction {

@@ -131,7 +131,7 @@ pub enum UseError {
     #[error("cannot print: {0}")]
     Print(io::Error),
     /// The lab's answer cannot be read.
-    #[error("the lab answered something that this version does not know: {0}")]
+    #[error("this version does not understand the lab's answer: {0}")]
     Event(serde_json::Error),
 }
 

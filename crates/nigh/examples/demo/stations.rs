@@ -146,7 +146,7 @@ pub(crate) fn show(
 fn clock(screen: &Screen, enterprise: &mut Enterprise<'_>) -> Result<(), Error> {
     let status = enterprise.nigh().control(&json!({"do": "status"}))?;
     let line = match status["probe"]["clock_error_ns"].as_f64() {
-        Some(error) => format!("The stations' clocks promise to be right by {:.3} ms.", error / 1e6),
+        Some(error) => format!("The stations' clocks are right within {:.3} ms.", error / 1e6),
         None => "The stations' clocks have no known error here: one-way delay is half of the round trip."
             .to_owned(),
     };
