@@ -76,7 +76,7 @@ static __always_inline void gate_account_frame(struct __sk_buff *skb, struct gat
 	gate_account(flow, packet, segments ? segments : 1, bytes);
 }
 
-/* Lets a packet go on, by way of its class if it has one. */
+/* Lets a packet pass, through its class if it has one. */
 static __always_inline int gate_pass(struct __sk_buff *skb, struct gate_counts *counts,
 				     const struct gate_control *control, __u32 hook, __u32 limit,
 				     __u32 what)

@@ -39,12 +39,12 @@ enum gate_count {
 	GATE_HELD,	     /* taken from the kernel's path; user space has it */
 	GATE_RESET_VERDICT,  /* turned into a reset for its sender: its flow is refused */
 	GATE_RESET_CACHE,    /* the same: begins what was refused before */
-	GATE_REDIRECTED, /* passed, by way of the device where what comes from internal hosts queues
-			  */
-	GATE_UNREACHABLE, /* turned into an ICMP port unreachable for its sender */
-	GATE_RELEASED,	  /* sent round by the gate: held before, or a reset */
-	GATE_COPIED,	  /* copied out whole or in part, or held */
-	GATE_MISSED,	  /* to be copied, but the ring is full */
+	GATE_REDIRECTED,     /* passed, through the device where packets from internal hosts queue
+			      */
+	GATE_UNREACHABLE,    /* turned into an ICMP port unreachable for its sender */
+	GATE_RELEASED,	     /* sent round by the gate: held before, or a reset */
+	GATE_COPIED,	     /* copied out whole or in part, or held */
+	GATE_MISSED,	     /* to be copied, but the ring is full */
 	GATE_COUNTS,
 };
 

@@ -4,7 +4,7 @@
  *
  * There are two tables of flows. `gate_decided` has those that user space has decided; nothing is
  * ever evicted from it. `gate_fresh` has the others, of which the ones that were not used for
- * longest give way to new ones; so a flood of new flows pushes out undecided ones only. Sizes are
+ * longest are evicted for new ones; so a flood of new flows evicts undecided ones only. Sizes are
  * user space's to set before loading.
  */
 #ifndef NIGH_GATE_STATE_H

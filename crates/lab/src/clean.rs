@@ -1,6 +1,6 @@
 //! What labs leave on the system, and how it goes again.
 //!
-//! A lab that runs has a file `/run/nigh/lab/PID-START.json` that says what it is made of; START tells
+//! A lab that runs has a file `/run/nigh/lab/PID-START.json` that lists what it is made of; START identifies
 //! its process from a later one of the same number. TAP devices go with the process. Namespaces stay
 //! when it is killed: they bear its mark ([`crate::host`]) and are removed by the next lab that starts,
 //! or by `nigh lab clean`. A lock keeps two of them from cleaning at the same time.

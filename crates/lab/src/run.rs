@@ -63,7 +63,7 @@ const SLICE: Duration = Duration::from_micros(100);
 /// How a lab is run.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// The file of the scene, to tell others.
+    /// The file of the scene, for other programs.
     pub file: PathBuf,
     /// What the names of namespaces begin with.
     pub prefix: String,

@@ -1,5 +1,5 @@
 //! What is known of hosts: which peer-to-peer applications they run, at which sockets they listen, and
-//! who said so.
+//! its source.
 //!
 //! An obfuscated connection shows nothing of its protocol, but it is seldom the first that is heard of
 //! its two ends: a tracker, the DHT, another peer, a server or a hub named one of them to the other in

@@ -11,7 +11,7 @@
 //!
 //! Numbers are little-endian, of 4 bytes unless stated otherwise. The same network always makes the
 //! same bytes. All of them are read once when the file is opened, for the checksum and by [`check`]: no
-//! number of it leads outside later. Whoever makes a file on purpose that is wrong in other ways gets
+//! number of it leads outside later. Whoever makes a file on purpose that is wrong otherwise gets
 //! wrong paths, but no panic.
 
 use super::Network;

@@ -129,7 +129,7 @@ impl Network {
         &self,
         node: NodeId,
     ) -> impl ExactSizeIterator<Item = LinkId> + DoubleEndedIterator + use<> {
-        // A range of u32 does not tell its exact size, one of usize does.
+        // A range of u32 does not have an exact size, one of usize does.
         let range = self.range(node);
         (range.start as usize..range.end as usize).map(|link| LinkId(link as u32))
     }

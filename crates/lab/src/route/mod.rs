@@ -96,7 +96,7 @@ impl Router {
         }
     }
 
-    /// The links from one node to another, for a packet to that address. `flow` is a hash of what tells
+    /// The links from one node to another, for a packet to that address. `flow` is a hash of what distinguishes
     /// its flow from others; its class is what is left when it is divided by [`FLOW_CLASSES`].
     ///
     /// The answer is whether `flow` chose among several links somewhere on the path; if not, all flows go
@@ -175,7 +175,7 @@ fn pick(hops: &Hops, ecmp: bool, at: NodeId, flow: u32) -> Option<(LinkId, bool)
 }
 
 /// The index that a node deals to a class of flows, of so many. Each gets as many classes as the others,
-/// or one more. Nodes must not all divide flows in the same way, or those behind the first cannot any
+/// or one more. Nodes must not all divide flows by the same function, or those behind the first cannot any
 /// more: so each deals the classes out in an order of its own.
 fn index_of(at: NodeId, class: u32, choices: usize) -> usize {
     let key = |class: u32| (Random::new(u64::from(at.0) << 32 | u64::from(class)).bits(), class);

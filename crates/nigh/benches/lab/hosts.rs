@@ -4,7 +4,7 @@ use crate::{ends::Failure, scenes};
 use std::time::{Duration, Instant};
 use testbed::Figures;
 
-/// One way between two hosts.
+/// The one-way delay between two hosts.
 const DELAY: Duration = Duration::from_millis(1);
 
 /// Measures everything.

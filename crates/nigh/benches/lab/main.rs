@@ -27,7 +27,7 @@ use testbed::Figures;
 
 /// The program under test.
 pub(crate) const NIGH: &str = env!("CARGO_BIN_EXE_nigh");
-/// One way through the network, in the comparisons with peers.
+/// The one-way delay of the network, in the comparisons with peers.
 const DELAY: Duration = Duration::from_millis(10);
 
 /// What is measured of the lab and of a peer.

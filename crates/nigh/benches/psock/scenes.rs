@@ -9,7 +9,7 @@ use testbed::Lab;
 pub(crate) struct Wire {
     /// Such as `155Mbit`; `None`: as fast as this machine.
     pub(crate) rate: Option<&'static str>,
-    /// One way.
+    /// One-way delay.
     pub(crate) delay: &'static str,
     /// Before the transmitter of each direction; none where there is no rate.
     pub(crate) queue: Option<&'static str>,

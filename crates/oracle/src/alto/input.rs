@@ -1,4 +1,4 @@
-//! Reading the body of a request: the members that the RFCs name, with the right error for each way
+//! Reading the body of a request: the members that the RFCs name, with the right error for each case
 //! in which they can be wrong (RFC 7285, 8.5.2). Members that they do not name are ignored
 //! (8.3.7).
 

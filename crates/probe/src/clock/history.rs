@@ -26,7 +26,7 @@ pub(super) struct History {
 
 impl History {
     /// Takes what was read, `said_ns` being the figure that grows by the rule, and adds what only the past
-    /// tells.
+    /// shows.
     pub(super) fn take(
         &mut self,
         boot_ns: i64,

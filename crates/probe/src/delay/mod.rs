@@ -9,7 +9,7 @@
 //!
 //! As the kernel stamps, nothing has to be done at once: when the thread wakes, it does all that has
 //! gathered, with one system call for up to 64 packets, and then lets [`Config::gather`] pass before it
-//! looks again. So a hundred sessions cost little more wake-ups than one. What this adds to a reply's way
+//! looks again. So a hundred sessions cost little more wake-ups than one. What this adds to a reply's path
 //! is in no delay, for the reflector reports how long it had the packet.
 //!
 //! Test packets go only to addresses that were permitted, and replies only to senders that were agreed on.
@@ -270,7 +270,7 @@ impl Opened {
 impl Delays {
     /// Opens the sockets in the calling thread's network namespace and starts the thread. `error` says how
     /// far this machine's clock was off at a time that it read, and since, or will be until one to come (see
-    /// [`Clock::error_of`](crate::clock::Clock::error_of)); `tell` takes what happens, on the thread, so it must not
+    /// [`Clock::error_of`](crate::clock::Clock::error_of)); `tell` gets the events, on the thread, so it must not
     /// wait.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! What only shows in large networks: paths held against Floyd and Warshall, and the ways in which a
+//! What only shows in large networks: paths held against Floyd and Warshall, and the cases in which a
 //! builder keeps up with many changes.
 
 use std::sync::Arc;

@@ -151,7 +151,7 @@ fn reply(request: &Request, index: u32, stamp: u64) -> EchoFrame {
 const V4: [&str; 2] = ["192.0.2.1", "192.0.2.2"];
 const V6: [&str; 2] = ["2001:db8::1", "2001:db8::2"];
 
-/// Packets in, verdicts and counts out: every way a reply can be wrong, for both families and for
+/// Packets in, verdicts and counts out: every error that a reply can have, for both families and for
 /// payloads of even and odd length.
 #[test]
 fn the_receiver_judges_each_reply() {

@@ -442,7 +442,7 @@ fn a_flow_counts_once_for_its_rule_whatever_is_given_beside() {
     assert_eq!(core.counts().rules["no-mule"], 1);
 }
 
-/// Learns from everything that is not said to be the last of it.
+/// Learns from everything that is not marked as the last of it.
 struct Pupil;
 
 impl Look for Pupil {

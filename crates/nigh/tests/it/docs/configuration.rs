@@ -134,7 +134,7 @@ fn inherits(manifest: &toml::Table) -> Result<(), String> {
     Ok(())
 }
 
-/// Runs the program; what it said where it failed. Warnings are of this machine: files that it lacks.
+/// Runs the program; its errors if it failed. Warnings are about this machine: files that it lacks.
 fn nigh(words: &[&str]) -> Result<(), String> {
     let output = Command::new(env!("CARGO_BIN_EXE_nigh")).args(words).output().unwrap();
     let printed = || String::from_utf8_lossy(&output.stderr).into_owned();

@@ -180,7 +180,7 @@ fn fence(line: &str) -> Option<&str> {
 }
 
 /// The section that a heading or the beginning of a line names: `echo` of `[echo]`, `gate.rule` of
-/// `[[gate.rule]]`. A heading without one ends what was said before.
+/// `[[gate.rule]]`. A heading without one ends the previous section.
 fn named_section(line: &str) -> Option<&str> {
     let heading = line.starts_with('#');
     let text = line.trim_start_matches('#').trim_start().trim_start_matches('`');

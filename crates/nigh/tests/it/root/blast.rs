@@ -120,7 +120,7 @@ fn every_engine_counts_what_the_kernel_answers() {
     assert_eq!((number(&live, "received"), number(&live, "reordered")), (601, 0));
 }
 
-/// What became due meanwhile goes out at once, but not in bursts that the target cannot answer.
+/// Overdue packets go out at once, but not in bursts that the target cannot answer.
 #[test]
 fn a_run_that_is_held_up_catches_up_without_a_loss() {
     let (near, far) = pair();

@@ -4,7 +4,7 @@
 //! COPY is one statement, so a batch arrives whole or not at all, and batches go in the order of the
 //! records' numbers. So the largest number that the server has of this archive says up to where all is
 //! there. It is asked at each new connection: also where a server died after it took a batch and before it
-//! said so, nothing is sent twice and nothing is missing. The primary key, archive and number, holds
+//! confirmed it, nothing is sent twice and nothing is missing. The primary key, archive and number, holds
 //! whatever happens.
 
 mod config;
