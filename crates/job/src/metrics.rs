@@ -134,15 +134,15 @@ mod tests {
         });
         assert_eq!(
             text.unwrap(),
-            "# HELP build What runs.\n# TYPE build info\nbuild_info{version=\"1\"} 1\n\
-             # HELP runs Runs.\n# TYPE runs counter\nruns_total 2\n\
-             # HELP cpu_seconds Time.\n# TYPE cpu_seconds counter\ncpu_seconds_total 0.5\n\
-             # HELP lost Lost.\n# TYPE lost counter\n\
+            "# HELP build What runs\n# TYPE build info\nbuild_info{version=\"1\"} 1\n\
+             # HELP runs Runs\n# TYPE runs counter\nruns_total 2\n\
+             # HELP cpu_seconds Time\n# TYPE cpu_seconds counter\ncpu_seconds_total 0.5\n\
+             # HELP lost Lost\n# TYPE lost counter\n\
              lost_total{why=\"full\"} 3\nlost_total{why=\"old\"} 0\n\
-             # HELP none No row.\n# TYPE none counter\n\
-             # HELP healthy Healthy.\n# TYPE healthy gauge\nhealthy 1\n\
-             # HELP size Size.\n# TYPE size gauge\nsize{of=\"a\",in=\"b\"} 4.0\n\
-             # HELP took Took.\n# TYPE took histogram\ntook_sum 1.5\ntook_count 3\n\
+             # HELP none No row\n# TYPE none counter\n\
+             # HELP healthy Healthy\n# TYPE healthy gauge\nhealthy 1\n\
+             # HELP size Size\n# TYPE size gauge\nsize{of=\"a\",in=\"b\"} 4.0\n\
+             # HELP took Took\n# TYPE took histogram\ntook_sum 1.5\ntook_count 3\n\
              took_bucket{le=\"1.0\"} 2\ntook_bucket{le=\"+Inf\"} 3\n# EOF\n"
         );
     }

@@ -4,6 +4,7 @@ use crate::{
     Configured, Error, Metrics,
     erased::{AnyChange, AnyService},
 };
+use futures_util::future::join_all;
 use serde_json::{Map, Value};
 use std::fmt;
 use tokio::sync::Mutex;

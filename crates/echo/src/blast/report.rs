@@ -91,6 +91,7 @@ pub struct Report {
     #[serde(flatten)]
     pub setup: Setup,
     /// Requested packets a second; none for as fast as possible.
+    #[serde(rename = "requested_packets_per_second")]
     pub requested_rate: Option<u64>,
     /// Packets a second that were sent.
     #[serde(rename = "packets_per_second")]

@@ -15,6 +15,7 @@ const TRIALS_BEHIND: usize = 3;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Step {
     /// Requested packets a second.
+    #[serde(rename = "requested_packets_per_second")]
     pub rate: u64,
     /// Packets a second that were sent.
     #[serde(rename = "packets_per_second")]
@@ -48,6 +49,7 @@ pub enum Limit {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Found {
     /// The highest rate offered without loss, in packets a second; none if there always was loss.
+    #[serde(rename = "packets_per_second")]
     pub rate: Option<f64>,
     /// What ended the search.
     pub limit: Limit,

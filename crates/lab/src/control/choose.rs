@@ -44,6 +44,13 @@ fn pick(mut running: Vec<(Owner, Entry)>, name: Option<&str>) -> Result<Owner, C
     }
 }
 
+/// Whether a lab is that of this process or scene.
+pub(super) fn is_called(owner: Owner, entry: &Entry, name: &str) -> bool {
+    let scene = &entry.scene;
+    let words = [scene.file_stem(), scene.file_name(), Some(scene.as_os_str())];
+    owner.pid().to_string() == name || words.into_iter().flatten().any(|word| word == name)
+}
+
 /// Names of labs by which they can be distinguished.
 fn list(labs: &[(Owner, Entry)]) -> String {
     let names = labs.iter().map(|(owner, entry)| {
