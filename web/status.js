@@ -233,7 +233,7 @@ function probe(state, now) {
   grid('probe-tests', ['test', 'what', 'done', 'failed', 'skipped'], state.tests.map((test) => [
     test.test, test.what, number(test.done), number(test.failed), number(test.skipped),
   ]), 'nothing was measured yet');
-  bars('probe-agreed', counted(station.agreed), 'answered', 'nothing was asked');
+  bars('probe-accepted', counted(station.accepted), 'answered', 'nothing was asked');
   bars('probe-refused', counted(station.refused, state.requests_refused, delays.refused, delays.reflector_refused), 'dropped', 'nothing was refused');
 }
 

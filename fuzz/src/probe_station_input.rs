@@ -39,8 +39,8 @@ pub fn run(data: &[u8]) {
             _ => {}
         }
     }
-    let agreed: u64 = admission.counts().agreed.values().sum();
-    assert!(begun <= agreed);
+    let accepted: u64 = admission.counts().accepted.values().sum();
+    assert!(begun <= accepted);
     let held = admission.reservations().entries().count();
     assert_eq!(admission.expire(u64::MAX).len(), held, "a lease without end");
     admission.gone(&guest);

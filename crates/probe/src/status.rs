@@ -83,10 +83,10 @@ pub struct Running {
 pub struct StationStatus {
     /// Lines that were answered or refused.
     pub requests: u64,
-    /// What is agreed now.
+    /// Leases that others hold now.
     pub leases: usize,
-    /// What was agreed, by what it was.
-    pub agreed: BTreeMap<String, u64>,
+    /// Requests that were accepted, by what was asked.
+    pub accepted: BTreeMap<String, u64>,
     /// What was refused, by reason.
     pub refused: BTreeMap<String, u64>,
 }

@@ -47,7 +47,7 @@ pub struct Ledger {
     pub other: u64,
     /// Reflected in the driver.
     pub reflected: u64,
-    /// To the sockets: the sender is not agreed on here.
+    /// To the sockets: no session of this program has its sender and SSID.
     pub passed_sender: u64,
     /// To the sockets: fragments, options, lengths that do not fit.
     pub passed_form: u64,
@@ -57,7 +57,7 @@ pub struct Ledger {
     pub bad_checksum: u64,
     /// Dropped: the multiplier of its Error Estimate is zero.
     pub corrupt: u64,
-    /// Dropped: more than is agreed on.
+    /// Dropped: more than its session may send.
     pub over_rate: u64,
 }
 
@@ -201,7 +201,7 @@ impl StampProgram {
     }
 
     /// Reflects the packets of a session from now on: those from this address with this SSID, zero where
-    /// there is none. One that was agreed on before begins again.
+    /// there is none. One that is there already begins again.
     ///
     /// # Errors
     /// When the rate cannot be kept, or the kernel refuses.

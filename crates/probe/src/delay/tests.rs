@@ -249,7 +249,7 @@ fn unknown_peers_and_wrong_keys_are_counted_and_get_no_answer() {
     wait_until("the counters", TIMEOUT, || theirs.counters().reflector_refused.total() == 40)
         .unwrap();
     let refused = theirs.counters().reflector_refused;
-    assert_eq!((refused.of(Refused::NotAgreed), refused.of(Refused::NotAuthentic)), (20, 20));
+    assert_eq!((refused.of(Refused::UnknownSession), refused.of(Refused::NotAuthentic)), (20, 20));
     assert_eq!(theirs.counters().reflected, 0);
 }
 

@@ -339,7 +339,7 @@ impl<E: Fn(u64) -> MaximumError, T: FnMut(SessionId, News)> Station<E, T> {
             for datagram in incoming.datagrams() {
                 counters.received += 1;
                 let Some(id) = session_of(&datagram, sessions, targets) else {
-                    counters.refused.add(Refused::NotAgreed);
+                    counters.refused.add(Refused::UnknownSession);
                     continue;
                 };
                 let Some(session) = sessions.get_mut(&id) else { continue };

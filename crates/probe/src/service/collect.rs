@@ -58,9 +58,9 @@ pub(super) fn collect(shared: &Shared, metrics: &mut Metrics<'_>) -> fmt::Result
             "reason",
         ),
         (
-            "nigh_probe_agreed",
-            "What was agreed with other stations, by what it was",
-            &status.station.agreed,
+            "nigh_probe_accepted",
+            "Requests accepted from other stations, by what was asked",
+            &status.station.accepted,
             "what",
         ),
         (
@@ -73,7 +73,7 @@ pub(super) fn collect(shared: &Shared, metrics: &mut Metrics<'_>) -> fmt::Result
         metrics.counters(name, help, rows(label, counts))?;
     }
     let leases = status.station.leases;
-    metrics.gauge("nigh_probe_leases", "What is agreed with other stations now", leases)?;
+    metrics.gauge("nigh_probe_leases", "Leases that other stations hold now", leases)?;
     if let Some(error_ns) = status.clock_error_ns {
         let (name, help) = ("nigh_probe_clock_error_seconds", "The most that the clock is off");
         metrics.gauge(name, help, error_ns as f64 / 1e9)?;

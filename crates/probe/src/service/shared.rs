@@ -281,7 +281,11 @@ impl Shared {
             station: StationStatus {
                 requests: counts.requests,
                 leases,
-                agreed: counts.agreed.iter().map(|(what, n)| (what.word().into(), *n)).collect(),
+                accepted: counts
+                    .accepted
+                    .iter()
+                    .map(|(what, n)| (what.word().into(), *n))
+                    .collect(),
                 refused: counts.refused.iter().map(|(why, n)| (why.word().into(), *n)).collect(),
             },
             delays: self.delays.as_ref().map(|delays| DelayStatus::of(&delays.counters())),
@@ -315,7 +319,7 @@ fn ledger(driver: &StampProgram) -> Option<BTreeMap<String, u64>> {
     let ledger = driver.ledger().ok()?;
     let rows = [
         ("reflected", ledger.reflected),
-        ("not-agreed", ledger.passed_sender),
+        ("unknown-session", ledger.passed_sender),
         ("form", ledger.passed_form),
         ("too-short", ledger.too_short),
         ("bad-checksum", ledger.bad_checksum),

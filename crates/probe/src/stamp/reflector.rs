@@ -158,7 +158,7 @@ impl Reflector {
         reply.clear();
         let answered = match self.find(arrival) {
             Some(session) => session.answer(arrival, now, reply),
-            None => Err(Refused::NotAgreed),
+            None => Err(Refused::UnknownSession),
         };
         match answered {
             Ok(_) => self.reflected += 1,

@@ -5,8 +5,8 @@ use std::fmt;
 /// Why a packet was refused: by a reflector, which then does not answer, or by a sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Refused {
-    /// It comes from nobody that was agreed on.
-    NotAgreed,
+    /// It belongs to no session: its sender or its SSID is unknown.
+    UnknownSession,
     /// It ends before the base packet of its session's mode does.
     TooShort,
     /// The message authentication code of the base packet is wrong.
@@ -15,7 +15,7 @@ pub enum Refused {
     Corrupt,
     /// An authenticated packet that came before.
     Replayed,
-    /// More packets than were agreed on.
+    /// More packets than its session may send.
     OverRate,
     /// A reflected packet to no test packet that is being waited for.
     Unexpected,
@@ -26,7 +26,7 @@ pub enum Refused {
 impl Refused {
     /// All reasons, in the order of [`Refusals`].
     pub const ALL: [Self; 8] = [
-        Self::NotAgreed,
+        Self::UnknownSession,
         Self::TooShort,
         Self::NotAuthentic,
         Self::Corrupt,
@@ -39,7 +39,7 @@ impl Refused {
     /// The name in JSON and metrics.
     pub const fn name(self) -> &'static str {
         match self {
-            Self::NotAgreed => "not-agreed",
+            Self::UnknownSession => "unknown-session",
             Self::TooShort => "too-short",
             Self::NotAuthentic => "not-authentic",
             Self::Corrupt => "corrupt",

@@ -81,8 +81,8 @@ pub enum Act {
 pub struct Counts {
     /// Lines that were answered or refused.
     pub requests: u64,
-    /// What was agreed, by what it was.
-    pub agreed: BTreeMap<Agreed, u64>,
+    /// Requests that were accepted, by what was asked.
+    pub accepted: BTreeMap<Agreed, u64>,
     /// What was refused, by reason.
     pub refused: BTreeMap<Reason, u64>,
 }
@@ -204,7 +204,7 @@ impl Admission {
         if let Some(entry) = self.reservations.get(lease, guest.connection) {
             let what = entry.what;
             self.reservations.end(lease, guest.connection);
-            if let Some(count) = self.counts.agreed.get_mut(&what) {
+            if let Some(count) = self.counts.accepted.get_mut(&what) {
                 *count = count.saturating_sub(1);
             }
         }
@@ -385,7 +385,7 @@ impl Admission {
             until_ns,
         };
         let lease = self.reservations.give(entry, now_ns)?;
-        *self.counts.agreed.entry(what).or_default() += 1;
+        *self.counts.accepted.entry(what).or_default() += 1;
         Ok((lease, Answer::Agreed { lease: lease.0, duration_ms, grant: None }))
     }
 

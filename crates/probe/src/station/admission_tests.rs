@@ -151,7 +151,7 @@ fn a_session_is_agreed_renewed_and_ended() {
     assert_eq!(talk.say(&end), (Answer::Done {}, Some(Act::End(vec![Lease(lease)]))));
     assert_eq!(talk.reason(&end), Some(Reason::NoLease));
     assert_eq!(talk.reason(&renew), Some(Reason::NoLease));
-    assert_eq!(talk.admission.counts().agreed, BTreeMap::from([(Agreed::Delay, 1)]));
+    assert_eq!(talk.admission.counts().accepted, BTreeMap::from([(Agreed::Delay, 1)]));
     assert_eq!(talk.admission.counts().requests, 6);
 }
 
@@ -234,7 +234,7 @@ fn what_cannot_be_done_is_taken_back() {
     let lease = talk.lease(BULK);
     let answer = talk.admission.impossible(&talk.guest, Lease(lease), "no iperf3 here".into());
     assert!(matches!(answer, Answer::Refused { reason: Reason::Impossible, .. }));
-    assert_eq!(talk.admission.counts().agreed, BTreeMap::from([(Agreed::Throughput, 0)]));
+    assert_eq!(talk.admission.counts().accepted, BTreeMap::from([(Agreed::Throughput, 0)]));
     assert_eq!(talk.reason(BULK), None, "its slot is free again");
 }
 

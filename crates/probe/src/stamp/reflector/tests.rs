@@ -73,20 +73,20 @@ fn every_field_of_a_reply() {
 fn only_agreed_senders_are_answered() {
     let mut reflector = Reflector::default();
     let bytes = test(0, NOW, 0, None);
-    assert_eq!(ask(&mut reflector, &bytes, SENDER), Err(Refused::NotAgreed));
+    assert_eq!(ask(&mut reflector, &bytes, SENDER), Err(Refused::UnknownSession));
     reflector.admit(SessionConfig { port: Some(5000), ssid: Some(9), ..reflected("192.0.2.1") });
-    assert_eq!(ask(&mut reflector, &bytes, SENDER), Err(Refused::NotAgreed));
+    assert_eq!(ask(&mut reflector, &bytes, SENDER), Err(Refused::UnknownSession));
     let bytes = test(0, NOW, 9, None);
-    assert_eq!(ask(&mut reflector, &bytes, "192.0.2.1:5001"), Err(Refused::NotAgreed));
-    assert_eq!(ask(&mut reflector, &bytes, "192.0.2.2:5000"), Err(Refused::NotAgreed));
+    assert_eq!(ask(&mut reflector, &bytes, "192.0.2.1:5001"), Err(Refused::UnknownSession));
+    assert_eq!(ask(&mut reflector, &bytes, "192.0.2.2:5000"), Err(Refused::UnknownSession));
     ask(&mut reflector, &bytes, SENDER).unwrap();
     ask(&mut reflector, &bytes, "[::ffff:192.0.2.1]:5000").unwrap();
     let session =
         SessionConfig { port: Some(5000), ssid: Some(9), ..reflected("192.0.2.1") }.session();
     assert!(reflector.disagree(&session));
     assert!(!reflector.disagree(&session));
-    assert_eq!(ask(&mut reflector, &bytes, SENDER), Err(Refused::NotAgreed));
-    assert_eq!(reflector.refusals().of(Refused::NotAgreed), 5);
+    assert_eq!(ask(&mut reflector, &bytes, SENDER), Err(Refused::UnknownSession));
+    assert_eq!(reflector.refusals().of(Refused::UnknownSession), 5);
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn authenticated_packets_are_verified_first_and_not_answered_twice() {
     assert_eq!(send(&first), Ok(0));
     assert_eq!(send(&first), Err(Refused::Replayed));
     // Unauthenticated packets have the SSID elsewhere; such a session is not agreed on.
-    assert_eq!(send(&test(1, NOW, 5, None)), Err(Refused::NotAgreed));
+    assert_eq!(send(&test(1, NOW, 5, None)), Err(Refused::UnknownSession));
     let other = Key::new(&[4; 16]).unwrap();
     assert_eq!(send(&test(1, NOW + 1, 5, Some(&other))), Err(Refused::NotAuthentic));
     assert_eq!(send(&first[..111]), Err(Refused::TooShort));

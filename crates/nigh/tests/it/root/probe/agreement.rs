@@ -32,7 +32,7 @@ fn a_delay_is_measured_on_request_in_both_families() {
     }
     stage.wait("the end of what was agreed", 1, |status| status["station"]["leases"] == 0);
     let status = stage.status(1);
-    assert_eq!(status["station"]["agreed"]["delay"], 2, "{status:#}");
+    assert_eq!(status["station"]["accepted"]["delay"], 2, "{status:#}");
     assert_eq!(status["delays"]["reflected"], 100, "{status:#}");
     // The command line shows it too.
     let finished = stage.probe(0, &["run", "owd", "bravo", "--duration", "500ms"]);
@@ -114,7 +114,7 @@ fn a_wrong_certificate_is_refused_on_both_sides() {
     stage.order(1, json!({"what": "owd", "to": "alfa", "duration": "1s"})).unwrap();
     stage.wait("the refusal", 0, |status| refused(status, "handshake") > 0);
     let status = stage.status(0);
-    assert_eq!(status["station"]["agreed"].as_object().unwrap().len(), 0, "{status:#}");
+    assert_eq!(status["station"]["accepted"].as_object().unwrap().len(), 0, "{status:#}");
     assert_eq!(status["delays"]["sent"], 0, "{status:#}");
 }
 

@@ -52,10 +52,10 @@ fn a_reload_keeps_counters_and_sessions() {
     stage.stations[0].control(&json!({"do": "reload"})).unwrap();
     let after = stage.status(0);
     assert!(done(&after, "always") >= done(&before, "always"));
-    let agreed = |status: &serde_json::Value| status["station"]["agreed"]["delay"].as_u64();
-    assert_eq!(agreed(&after), agreed(&before), "the other's session goes on");
+    let accepted = |status: &serde_json::Value| status["station"]["accepted"]["delay"].as_u64();
+    assert_eq!(accepted(&after), accepted(&before), "the other's session goes on");
     let peers = stage.status(1);
-    assert_eq!(agreed(&peers), Some(1), "and so does this one's: {peers:#}");
+    assert_eq!(accepted(&peers), Some(1), "and so does this one's: {peers:#}");
     // Now the address may be sent to; nobody is there.
     let record = stage.order(0, json!({"what": "ping", "to": "10.77.0.9", "duration": "200ms"}));
     assert_eq!(record.unwrap()["figures"]["kind"], "ping");
