@@ -44,17 +44,17 @@ pub enum Trace {
 pub struct Fingerprint {
     /// Which.
     pub trace: Trace,
-    /// How much of it: packets, or different ones, as `says` has it.
+    /// How much of it: packets, or different ones, as `text` has it.
     pub count: u64,
-    /// In words.
-    pub says: String,
+    /// What is left, in words.
+    pub text: String,
     /// The lines of a policy that remove it; none if it is structure, which is always kept.
     pub policy: &'static [&'static str],
 }
 
 impl fmt::Display for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}; {}", self.says, remedy(self.policy))
+        write!(f, "{}; {}", self.text, remedy(self.policy))
     }
 }
 
@@ -195,73 +195,73 @@ impl Fingerprints {
     }
 
     fn clocks(&self) -> Fingerprint {
-        let (count, says) = (self.clocks.packets, self.clocks.to_string());
+        let (count, text) = (self.clocks.packets, self.clocks.to_string());
         let policy = &[r#""tcp.timestamps.*" = "remove""#];
-        Fingerprint { trace: Trace::TcpTimestamps, count, says, policy }
+        Fingerprint { trace: Trace::TcpTimestamps, count, text, policy }
     }
 
     fn options(&self) -> Fingerprint {
         let count = self.orders.len() as u64;
-        let says = format!(
+        let text = format!(
             "TCP options of SYNs are left; orders, which distinguish systems: {count}{}",
             if count == ORDERS as u64 { " or more" } else { "" }
         );
-        Fingerprint { trace: Trace::TcpOptions, count, says, policy: OPTIONS }
+        Fingerprint { trace: Trace::TcpOptions, count, text, policy: OPTIONS }
     }
 
     fn header_lengths(&self) -> Fingerprint {
         let lengths = self.headers.iter().filter(|count| **count > 0).count() as u64;
         let count = if lengths > 1 { lengths } else { 0 };
-        let says = format!(
+        let text = format!(
             "TCP headers of SYNs have {count} different lengths: some systems can be identified by the room \
              that their options took"
         );
-        Fingerprint { trace: Trace::TcpHeaderLength, count, says, policy: &[] }
+        Fingerprint { trace: Trace::TcpHeaderLength, count, text, policy: &[] }
     }
 
     fn identification(&self) -> Fingerprint {
         let enough = self.counters.iter().filter(|it| it.packets > ENOUGH);
         let counts = |it: &&Counter| it.small_steps * 4 >= (it.packets - 1) * 3;
         let (looked_at, counting) = (enough.clone().count(), enough.filter(counts).count());
-        let says = format!(
+        let text = format!(
             "IPv4 identification is left in {}; it counts up for {counting} of {} with more than {ENOUGH} \
              packets, which distinguishes machines behind one address",
             counted(self.identified, "packet", "packets"),
             counted(looked_at, "host", "hosts")
         );
         let policy = &[r#""ipv4.identification" = "remove""#];
-        Fingerprint { trace: Trace::IpIdentification, count: self.identified, says, policy }
+        Fingerprint { trace: Trace::IpIdentification, count: self.identified, text, policy }
     }
 
     fn rare_sizes(&self, hosts: usize) -> Fingerprint {
         let once = self.single_sizes();
         let of_one = self.sizes.values().filter(|it| it.packets > 1 && it.host.is_some()).count();
         let of_one = if hosts > 1 { of_one as u64 } else { 0 };
-        let mut says = format!("sizes that occur in one packet only: {once}");
+        let mut text = format!("sizes that occur in one packet only: {once}");
         if hosts > 1 {
-            says += &format!(", more for one host only: {of_one}");
+            text += &format!(", more for one host only: {of_one}");
         }
         if self.sizes_skipped > 0 {
             let packets = counted(self.sizes_skipped, "packet", "packets");
-            says += &format!("; not counted: {packets} of more sizes");
+            text += &format!("; not counted: {packets} of more sizes");
         }
-        Fingerprint { trace: Trace::RareSizes, count: once + of_one, says, policy: &[] }
+        Fingerprint { trace: Trace::RareSizes, count: once + of_one, text, policy: &[] }
     }
 
     fn times(&self) -> Fingerprint {
         let unit = UNITS.iter().zip(self.finer).find(|(_, finer)| *finer == 0);
         let unit = unit.map_or("nanoseconds", |((_, name), _)| name);
-        let says = format!(
+        let text = format!(
             "{} a time in {unit}: bursts and pauses reveal programs, and whoever saw a packet elsewhere finds it",
             counted(self.timed, "packet has", "packets have")
         );
         let policy = &[r#"time = "remove""#];
-        Fingerprint { trace: Trace::Times, count: self.timed, says, policy }
+        Fingerprint { trace: Trace::Times, count: self.timed, text, policy }
     }
 
     fn services(&self, original: &Ports) -> Fingerprint {
         let count = self.ports.kept(original);
-        let says = format!(
+        let text = format!(
             "ports below {DYNAMIC} that are those of the original: {count}; those of services reveal programs"
         );
         let policy = &[
@@ -270,6 +270,6 @@ impl Fingerprints {
             r#""udp.source_port" = "remove""#,
             r#""udp.destination_port" = "remove""#,
         ];
-        Fingerprint { trace: Trace::Ports, count, says, policy }
+        Fingerprint { trace: Trace::Ports, count, text, policy }
     }
 }

@@ -51,7 +51,7 @@ impl Report {
         title(&mut body, "How many hosts look alike");
         anonymity(&mut body, &self.anonymity);
         title(&mut body, "Fingerprints that are left");
-        let rows = self.fingerprints.iter().map(|it| vec![it.says.clone(), remedy(it.policy)]);
+        let rows = self.fingerprints.iter().map(|it| vec![it.text.clone(), remedy(it.policy)]);
         table(&mut body, &["what", "what to do"], rows.collect());
         title(&mut body, "What packets that an attacker knows reveal");
         for line in self.injection.to_string().lines() {

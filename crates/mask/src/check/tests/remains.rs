@@ -186,7 +186,7 @@ fn the_page_is_whole_and_holds_no_script_and_nothing_from_elsewhere() {
         // All that the text says is in it.
         let shown = |text: &str| page.contains(&html::escape(text));
         assert!(shown(report.verdict()));
-        assert!(report.fingerprints.iter().all(|it| shown(&it.says)));
+        assert!(report.fingerprints.iter().all(|it| shown(&it.text)));
         assert!(report.injection.to_string().lines().all(shown));
         assert!(report.anonymity.to_string().lines().all(shown));
     }
