@@ -43,8 +43,8 @@ pub struct Summary {
     pub seen: Counts,
     /// In the output.
     pub output: Statistics,
-    /// Masked, but there were enough already.
-    pub left_over: u64,
+    /// Masked when as many as were wanted had been written already.
+    pub beyond_limit: u64,
     /// Lost: masked under the key of another period, since the clock was set or this process stood still.
     pub lost_period: u64,
     /// How long it took, in seconds.
@@ -53,14 +53,14 @@ pub struct Summary {
 
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { seen, output, left_over, lost_period, seconds } = self;
+        let Self { seen, output, beyond_limit, lost_period, seconds } = self;
         let packets = counted(output.packets, "packet", "packets");
         write!(f, "{packets} masked and written in {seconds:.1} s")?;
         for (count, why) in [
             (seen.not_wanted, "not wanted by the filter"),
             (seen.not_in_sample, "not in the sample"),
             (seen.cut, "cut by --snap"),
-            (*left_over, "masked when there were enough already"),
+            (*beyond_limit, "masked when there were enough already"),
             (seen.lost_ring, "lost, since they came faster than they were written"),
             (seen.lost_unread, "lost, since the kernel did not give their bytes"),
             (seen.lost_key, "lost, since there was no key for their time"),
@@ -91,7 +91,7 @@ pub struct Live<'a> {
     begun: Instant,
     /// Packets that may still be written, and those that came when there was no room any more.
     room: u64,
-    left_over: u64,
+    beyond_limit: u64,
     lost_period: u64,
     /// When the first one was seen.
     first: Option<u64>,
@@ -139,7 +139,7 @@ impl<'a> Live<'a> {
         capabilities::keep(kept)?;
         let stop = stop_on(signals);
         let (begun, room) = (Instant::now(), args.packets.unwrap_or(u64::MAX));
-        let (left_over, lost_period, first) = (0, 0, None);
+        let (beyond_limit, lost_period, first) = (0, 0, None);
         Ok(Self {
             job,
             mask,
@@ -149,7 +149,7 @@ impl<'a> Live<'a> {
             clock,
             begun,
             room,
-            left_over,
+            beyond_limit,
             lost_period,
             first,
             stop,
@@ -205,8 +205,8 @@ impl<'a> Live<'a> {
         let counts = self.mask.counts().map_err(LiveError::from);
         let (output, ended) = self.output.end();
         let seen = counts.as_ref().copied().unwrap_or_default();
-        let Self { left_over, lost_period, .. } = self;
-        let summary = Summary { seen, output, left_over, lost_period, seconds };
+        let Self { beyond_limit, lost_period, .. } = self;
+        let summary = Summary { seen, output, beyond_limit, lost_period, seconds };
         let result = passed_on.and(counts.map(drop)).and(ended.map_err(LiveError::from));
         (summary, result)
     }
@@ -214,13 +214,22 @@ impl<'a> Live<'a> {
     /// Writes the packets that are there, or waits for some; how many there were.
     fn pass_on(&mut self, timeout: Duration) -> Result<usize, LiveError> {
         let Self {
-            job, reader, periods, output, clock, room, left_over, lost_period, first, ..
+            job,
+            reader,
+            periods,
+            output,
+            clock,
+            room,
+            beyond_limit,
+            lost_period,
+            first,
+            ..
         } = self;
         let pace = Pace { timeout, gather: GATHER, most: MOST };
         let mut failed = None;
         let count = reader.read(pace, |masked: Masked<'_>| {
             if *room == 0 || failed.is_some() {
-                *left_over += 1;
+                *beyond_limit += 1;
                 return;
             }
             if !periods.is_of(masked.epoch, masked.at_ns) {
