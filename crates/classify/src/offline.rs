@@ -60,7 +60,7 @@ pub struct Counts {
     /// Of all these, frames that were not kept whole.
     pub cut: u64,
     /// The file ends within a packet.
-    pub ends_within: bool,
+    pub truncated: bool,
 }
 
 /// What is kept of an open flow.
@@ -124,7 +124,7 @@ impl<'e> Run<'e> {
 
     /// The capture is over: ends all flows.
     pub fn finish(mut self, end: End, done: &mut Vec<Classified>) -> Counts {
-        self.counts.ends_within = end == End::Within;
+        self.counts.truncated = end == End::Within;
         for open in self.flows.finish() {
             done.push(finish(self.engine, open));
         }

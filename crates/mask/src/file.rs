@@ -83,12 +83,12 @@ pub struct Counts {
     /// Bytes of the frames that were written.
     pub bytes_out: u64,
     /// Whether the file ended within a packet.
-    pub ended_within: bool,
+    pub truncated: bool,
 }
 
 impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { frames, masked, other_links, no_interface, bytes_in, bytes_out, ended_within } =
+        let Self { frames, masked, other_links, no_interface, bytes_in, bytes_out, truncated } =
             self;
         write!(f, "{masked} of {frames} packets masked: {bytes_in} bytes became {bytes_out}")?;
         if *other_links > 0 {
@@ -97,7 +97,7 @@ impl fmt::Display for Counts {
         if *no_interface > 0 {
             write!(f, "; {no_interface} skipped: the file does not describe their interface")?;
         }
-        if *ended_within {
+        if *truncated {
             f.write_str("; the capture ended within a packet")?;
         }
         Ok(())
@@ -204,9 +204,9 @@ impl Job {
                 Stopped::Write(error) => MaskError::Write(error),
             })?;
         flushed?;
-        let ended_within = end == End::Within;
+        let truncated = end == End::Within;
         let frames = written.counts.masked + other_links + no_interface;
-        Ok(Counts { frames, other_links, no_interface, ended_within, ..written.counts })
+        Ok(Counts { frames, other_links, no_interface, truncated, ..written.counts })
     }
 
     /// Masks batches with several workers.

@@ -216,7 +216,7 @@ fn frames(counts: &Counts) -> String {
     if counts.cut > 0 {
         let _ = write!(text, "; {} were not recorded whole", counts.cut);
     }
-    if counts.ends_within {
+    if counts.truncated {
         text.push_str("; the file ends within a packet");
     }
     text

@@ -188,7 +188,7 @@ fn what_stands_before_damage_is_written() {
         );
         assert_eq!(frames(&out).len(), 100);
         let (out, counts) = masked("strict", &capture[..whole - 5], workers);
-        assert!(counts.ended_within);
+        assert!(counts.truncated);
         assert_eq!(frames(&out).len(), 99);
     }
 }

@@ -29,7 +29,7 @@ fn folder() -> PathBuf {
 fn classify(engine: &mut Engine, path: &Path) -> Vec<Classified> {
     let file = std::fs::File::open(path).expect("a recording");
     let (mut flows, counts) = classify_capture(engine, file).expect("a whole recording");
-    assert!(!counts.ends_within && counts.damaged == 0, "{counts:?}");
+    assert!(!counts.truncated && counts.damaged == 0, "{counts:?}");
     flows.retain(|flow| flow.with_payload > 0);
     flows
 }
