@@ -434,7 +434,7 @@ impl ConnectionCounters {
     fn add(&mut self, counters: &crate::core::Counters) {
         self.bytes_sent += counters.sent_bytes;
         self.blocks_sent += counters.sent_blocks;
-        self.blocks_retransmitted += counters.again_blocks;
+        self.blocks_retransmitted += counters.retransmitted_blocks;
         self.bytes_acknowledged += counters.acknowledged_bytes;
         self.bytes_received += counters.received_bytes;
         self.blocks_received += counters.received_blocks;

@@ -175,7 +175,7 @@ pub struct Counters {
     /// Blocks handed to the connection.
     pub sent_blocks: u64,
     /// Blocks among them that had been sent before.
-    pub again_blocks: u64,
+    pub retransmitted_blocks: u64,
     /// Bytes of blocks that the peer has from this connection.
     pub acknowledged_bytes: u64,
     /// Bytes of blocks that came.
@@ -311,7 +311,7 @@ impl Core {
         sender.handed(number, id, end, now_ns);
         connection.counters.sent_bytes += length as u64;
         connection.counters.sent_blocks += 1;
-        connection.counters.again_blocks += u64::from(block.again);
+        connection.counters.retransmitted_blocks += u64::from(block.again);
         let head = frame::block_header(block.offset, length).to_vec();
         Some(OutFrame { head, payload: block.bytes })
     }
@@ -447,7 +447,7 @@ impl Counters {
     fn add(&mut self, other: &Self) {
         self.sent_bytes += other.sent_bytes;
         self.sent_blocks += other.sent_blocks;
-        self.again_blocks += other.again_blocks;
+        self.retransmitted_blocks += other.retransmitted_blocks;
         self.acknowledged_bytes += other.acknowledged_bytes;
         self.received_bytes += other.received_bytes;
         self.received_blocks += other.received_blocks;

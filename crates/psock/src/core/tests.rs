@@ -107,7 +107,7 @@ fn round_robin_takes_turns_and_waits_for_the_one_whose_turn_it_is() {
     // Who is gone has no turns.
     a.closed(ConnectionId(0), 0);
     assert_eq!(handed(&mut a, 1, 0).len(), 4);
-    assert_eq!(a.total().again_blocks, 1);
+    assert_eq!(a.total().retransmitted_blocks, 1);
 }
 
 #[test]

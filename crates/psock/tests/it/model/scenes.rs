@@ -67,7 +67,7 @@ fn a_path_that_is_cut_is_missed_for_a_moment_and_used_again() {
     println!("longest gap {} ms, {:?}", cut.longest_gap_ns / MS, cut.totals[0]);
     assert!(cut.longest_gap_ns < 150 * MS);
     // The bytes that were in flight, and no others, are sent again.
-    assert!(cut.totals[0].again_blocks < 150);
+    assert!(cut.totals[0].retransmitted_blocks < 150);
     plan.changes.push((SECOND + 400 * MS, 0, Change::Up));
     plan.closes_after_ns = 200 * MS;
     let returned = plan.run();
