@@ -3,7 +3,7 @@
 
 use probe::{
     config::Config,
-    station::{Act, Admission, Answer, message},
+    station::{Action, Admission, Answer, message},
 };
 use std::sync::Arc;
 
@@ -27,12 +27,14 @@ pub fn run(data: &[u8]) {
     let mut begun = 0;
     for (second, line) in data.split(|byte| *byte == b'\n').enumerate() {
         let now_ns = second as u64 * 1_000_000_000;
-        let (answer, act) = admission.answer(&mut guest, line, now_ns);
+        let (answer, action) = admission.answer(&mut guest, line, now_ns);
         let text = message::line(&answer);
         assert_eq!(serde_json::from_slice::<Answer>(&text).expect("it reads back"), answer);
-        match (&answer, &act) {
-            (Answer::Refused { .. }, act) => assert!(act.is_none(), "{act:?} for a refusal"),
-            (Answer::Agreed { .. }, Some(Act::Reflect { peer, session, .. })) => {
+        match (&answer, &action) {
+            (Answer::Refused { .. }, action) => {
+                assert!(action.is_none(), "{action:?} for a refusal")
+            }
+            (Answer::Agreed { .. }, Some(Action::Reflect { peer, session, .. })) => {
                 assert_eq!((peer.as_str(), session.from.ip()), ("there", [192, 0, 2, 2].into()));
                 begun += 1;
             }

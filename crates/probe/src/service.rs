@@ -4,7 +4,7 @@
 //!   timetable ──┐                       ┌──> peers: agree with the other end
 //!   control  ───┼──> run: permission ───┼──> test ──> record ──> archive
 //!   HTTP     ───┘    and own lease      └──> end what was agreed
-//!   other stations ──> host: admission ──> acts: reflect, serve
+//!   other stations ──> host: admission ──> actions: reflect, serve
 //! ```
 //!
 //! [`Service`] is a handle. Everything behind it runs on a runtime of its own, apart from the daemon's one
@@ -13,7 +13,7 @@
 //! The start has two steps, because rights belong to threads and are given up in between:
 //! [`Opened::open`] opens what needs a right and starts no thread, [`Opened::start`] does the rest.
 
-mod acts;
+mod actions;
 mod clocks;
 mod collect;
 mod delays;
@@ -42,7 +42,7 @@ use crate::{
     station::{Admission, Host, Tls},
     status,
 };
-use acts::Commitments;
+use actions::Commitments;
 use driver::Driver;
 use reports::Reports;
 use serde_json::Value;
@@ -318,7 +318,7 @@ impl job::Service for Service {
         let config = Arc::new(config);
         self.shared.host.set_tls(tls.clone());
         self.shared.host.admission().configure(config.clone());
-        self.shared.host.acts().configure(config.clone());
+        self.shared.host.actions().configure(config.clone());
         self.shared.set_config(config.clone());
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(running) = &*running {

@@ -1,7 +1,7 @@
 //! Delay sessions of this station: those that are asked for, and those that never end.
 
 use super::{
-    acts::unhex,
+    actions::unhex,
     error::RunError,
     lease::{self, Own, Theirs},
     reports::{Continuous, Ssid, State},

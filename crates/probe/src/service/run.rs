@@ -1,7 +1,7 @@
 //! One run of one test: permission, lease of the other end, the test itself, the record.
 
 use super::{
-    acts::{iperf3_settings, throughput_settings},
+    actions::{iperf3_settings, throughput_settings},
     delays,
     error::{ControlError, RunError},
     lease::{Own, Theirs, agree},

@@ -1,7 +1,7 @@
 //! What all parts of the running station share.
 
 use super::{
-    acts::Commitments,
+    actions::Commitments,
     links::Links,
     peers::{self, Peers},
     reports::{Continuous, Reports},

@@ -1,4 +1,4 @@
-//! What a station answers, as a value: lines in, answers and acts out. No socket, no clock.
+//! What a station answers, as a value: lines in, answers and actions out. No socket, no clock.
 
 use super::{
     message::{Answer, ClockReport, DelayAsk, Reason, Request, Slot, ThroughputAsk, VERSION},
@@ -53,7 +53,7 @@ impl Guest {
 
 /// What is to be done before an answer is given.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Act {
+pub enum Action {
     /// Reflect a session's packets until the lease ends; the answer needs a grant.
     Reflect {
         /// Until when.
@@ -212,8 +212,13 @@ impl Admission {
     }
 
     /// Answers a line, which may end with its newline. What is to be done goes first; then the answer is
-    /// given, completed where the act says so. The connection ends with a refusal that says so.
-    pub fn answer(&mut self, guest: &mut Guest, line: &[u8], now_ns: u64) -> (Answer, Option<Act>) {
+    /// given, completed where the action says so. The connection ends with a refusal that says so.
+    pub fn answer(
+        &mut self,
+        guest: &mut Guest,
+        line: &[u8],
+        now_ns: u64,
+    ) -> (Answer, Option<Action>) {
         self.counts.requests += 1;
         let request = match serde_json::from_slice(line) {
             Ok(request) => request,
@@ -238,7 +243,7 @@ impl Admission {
         guest: &mut Guest,
         request: Request,
         now_ns: u64,
-    ) -> Result<(Answer, Option<Act>), Against> {
+    ) -> Result<(Answer, Option<Action>), Against> {
         let config = self.config.clone();
         if guest.name.is_some() {
             self.admit(guest, &config, now_ns)?;
@@ -257,7 +262,7 @@ impl Admission {
                 let asked = (Agreed::Delay, session.duration_ms);
                 let (lease, answer) = self.agree(guest, station, asked, slot, now_ns)?;
                 let peer = station.name.clone();
-                Ok((answer, Some(Act::Reflect { lease, peer, session })))
+                Ok((answer, Some(Action::Reflect { lease, peer, session })))
             }
             Request::Throughput { test, slot } => {
                 let station = known(guest, &config)?;
@@ -266,7 +271,7 @@ impl Admission {
                 let asked = (Agreed::Throughput, test.duration_ms);
                 let (lease, answer) = self.agree(guest, station, asked, slot, now_ns)?;
                 let peer = station.name.clone();
-                Ok((answer, Some(Act::Serve { lease, peer, test })))
+                Ok((answer, Some(Action::Serve { lease, peer, test })))
             }
             Request::Slot { slot, duration_ms } => {
                 let station = known(guest, &config)?;
@@ -300,7 +305,7 @@ impl Admission {
                 if !self.reservations.end(Lease(lease), guest.connection) {
                     return Err(no_lease(lease).into());
                 }
-                Ok((Answer::Done {}, Some(Act::End(vec![Lease(lease)]))))
+                Ok((Answer::Done {}, Some(Action::End(vec![Lease(lease)]))))
             }
         }
     }

@@ -53,14 +53,14 @@ impl Talk {
         talk
     }
 
-    fn say(&mut self, line: &str) -> (Answer, Option<Act>) {
+    fn say(&mut self, line: &str) -> (Answer, Option<Action>) {
         self.admission.answer(&mut self.guest, line.as_bytes(), self.now_ns)
     }
 
     fn reason(&mut self, line: &str) -> Option<Reason> {
         match self.say(line) {
             (Answer::Refused { reason, .. }, None) => Some(reason),
-            (Answer::Refused { .. }, Some(act)) => panic!("{act:?} for what was refused"),
+            (Answer::Refused { .. }, Some(action)) => panic!("{action:?} for what was refused"),
             _ => None,
         }
     }
@@ -137,18 +137,18 @@ fn who_is_not_known_gets_nothing() {
 #[test]
 fn a_session_is_agreed_renewed_and_ended() {
     let mut talk = Talk::with("192.0.2.2", "there");
-    let (answer, act) = talk.say(&delay("192.0.2.2:5000", "background"));
+    let (answer, action) = talk.say(&delay("192.0.2.2:5000", "background"));
     let Answer::Agreed { lease, duration_ms: 60_000, grant: None } = answer else {
         panic!("{answer:?}")
     };
-    let Some(Act::Reflect { peer, session, .. }) = act else { panic!("{act:?}") };
+    let Some(Action::Reflect { peer, session, .. }) = action else { panic!("{action:?}") };
     assert_eq!((peer.as_str(), session.ssid, session.authenticated), ("there", 7, true));
     talk.now_ns = 59 * SECOND;
     let renew = format!(r#"{{"do":"renew","lease":{lease},"duration_ms":60000}}"#);
     assert_eq!(talk.reason(&renew), None);
     assert_eq!(talk.admission.expire(60 * SECOND), []);
     let end = format!(r#"{{"do":"end","lease":{lease}}}"#);
-    assert_eq!(talk.say(&end), (Answer::Done {}, Some(Act::End(vec![Lease(lease)]))));
+    assert_eq!(talk.say(&end), (Answer::Done {}, Some(Action::End(vec![Lease(lease)]))));
     assert_eq!(talk.reason(&end), Some(Reason::NoLease));
     assert_eq!(talk.reason(&renew), Some(Reason::NoLease));
     assert_eq!(talk.admission.counts().accepted, BTreeMap::from([(Agreed::Delay, 1)]));
@@ -189,11 +189,11 @@ fn there_are_bounds() {
 fn what_disturbs_waits_whatever_the_other_side_calls_it() {
     let mut talk = Talk::with("192.0.2.2", "there");
     let bulk = talk.lease(BULK);
-    let (answer, act) = talk.say(&delay("192.0.2.2:5000", "normal"));
+    let (answer, action) = talk.say(&delay("192.0.2.2:5000", "normal"));
     let Answer::Refused { reason: Reason::Busy, retry_ms: Some(15_000), .. } = answer else {
         panic!("{answer:?}")
     };
-    assert_eq!(act, None);
+    assert_eq!(action, None);
     assert_eq!(talk.reason(&delay("192.0.2.2:5000", "background")), None, "it sees the load");
     assert_eq!(talk.reason(BULK), Some(Reason::Busy));
     assert_eq!(

@@ -5,7 +5,7 @@
 //!   peer ── TLS 1.3, both sides proven ─────────────▶ server
 //!        hello, then delay / throughput / renew / end   │
 //!        one JSON object a line in each direction                ▼
-//!                                                     admission ── permission, reservations ──▶ act
+//!                                                     admission ── permission, reservations ──▶ action
 //! ```
 //!
 //! Nothing is sent to a station before it has agreed. What is agreed is a lease with an end: when the end
@@ -23,9 +23,9 @@ pub mod reservations;
 pub mod server;
 pub mod tls;
 
-pub use admission::{Act, Admission, Guest};
+pub use admission::{Action, Admission, Guest};
 pub use message::{Answer, Reason, Request};
 pub use peer::{Asker, Peer, PeerError};
 pub use reservations::{Lease, Reservations};
-pub use server::{Acts, Host};
+pub use server::{Actions, Host};
 pub use tls::Tls;

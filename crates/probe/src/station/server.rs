@@ -1,7 +1,7 @@
 //! Takes connections of other stations and moves lines between them and admission control.
 
 use super::{
-    admission::{Act, Admission, Guest},
+    admission::{Action, Admission, Guest},
     message::{Answer, Grant, LINE_LIMIT, Reason, line},
     permission::Bucket,
     permits::Permits,
@@ -32,9 +32,9 @@ const LINES: u32 = 30;
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Does what was agreed.
-pub trait Acts: Send + Sync + 'static {
+pub trait Actions: Send + Sync + 'static {
     /// Reflects a session's packets, or is the other end of a test, until the lease ends or is ended.
-    fn begin(&self, act: Act) -> impl Future<Output = Result<Option<Grant>, String>> + Send;
+    fn begin(&self, action: Action) -> impl Future<Output = Result<Option<Grant>, String>> + Send;
     /// Stops what was begun for these leases.
     fn end(&self, leases: &[Lease]);
 }
@@ -44,7 +44,7 @@ pub trait Acts: Send + Sync + 'static {
 pub struct Host<A> {
     admission: Mutex<Admission>,
     tls: RwLock<Option<Tls>>,
-    acts: A,
+    actions: A,
     since: Instant,
     log: Mutex<Log>,
 }
@@ -57,12 +57,12 @@ struct Log {
     skipped: u64,
 }
 
-impl<A: Acts> Host<A> {
-    /// A station that does what it agrees to by `acts`.
-    pub fn new(admission: Admission, tls: Option<Tls>, acts: A) -> Self {
+impl<A: Actions> Host<A> {
+    /// A station that does what it agrees to by `actions`.
+    pub fn new(admission: Admission, tls: Option<Tls>, actions: A) -> Self {
         let (admission, tls) = (Mutex::new(admission), RwLock::new(tls));
         let log = Mutex::new(Log { bucket: Bucket::new(LINES, 0), skipped: 0 });
-        Self { admission, tls, acts, since: Instant::now(), log }
+        Self { admission, tls, actions, since: Instant::now(), log }
     }
 
     /// Admission control; not to be held while something is waited for.
@@ -72,8 +72,8 @@ impl<A: Acts> Host<A> {
     }
 
     /// What does what was agreed.
-    pub fn acts(&self) -> &A {
-        &self.acts
+    pub fn actions(&self) -> &A {
+        &self.actions
     }
 
     /// Keys and certificates in force.
@@ -127,7 +127,7 @@ impl<A: Acts> Host<A> {
                 )
             };
             if !ended.is_empty() {
-                self.acts.end(&ended);
+                self.actions.end(&ended);
             }
             sleep(next_ns.map_or(LOOK, |ns| Duration::from_nanos(ns).min(LOOK))).await;
         }
@@ -154,7 +154,7 @@ impl<A: Acts> Host<A> {
         debug!(%address, name = guest.name(), ?ended, "a connection has ended");
         let leases = self.admission().gone(&guest);
         if !leases.is_empty() {
-            self.acts.end(&leases);
+            self.actions.end(&leases);
         }
     }
 
@@ -203,14 +203,14 @@ impl<A: Acts> Host<A> {
 
     async fn answer(&self, guest: &mut Guest, line: &[u8]) -> Answer {
         let now_ns = self.now_ns();
-        let (answer, act) = self.admission().answer(guest, line, now_ns);
-        let begun = match act {
+        let (answer, action) = self.admission().answer(guest, line, now_ns);
+        let begun = match action {
             None => return answer,
-            Some(Act::End(leases)) => {
-                self.acts.end(&leases);
+            Some(Action::End(leases)) => {
+                self.actions.end(&leases);
                 return answer;
             }
-            Some(act) => self.acts.begin(act).await,
+            Some(action) => self.actions.begin(action).await,
         };
         let Answer::Agreed { lease, duration_ms, .. } = answer else { return answer };
         // Its end may have come meanwhile, before there was anything to end.
@@ -218,7 +218,7 @@ impl<A: Acts> Host<A> {
         match begun {
             Ok(grant) if held => Answer::Agreed { lease, duration_ms, grant },
             Ok(_) => {
-                self.acts.end(&[Lease(lease)]);
+                self.actions.end(&[Lease(lease)]);
                 let text = "its time was over before it had begun".to_owned();
                 self.admission().impossible(guest, Lease(lease), text)
             }
@@ -266,9 +266,9 @@ mod tests {
         under_way: Mutex<Vec<Lease>>,
     }
 
-    impl Acts for Slow {
-        async fn begin(&self, act: Act) -> Result<Option<Grant>, String> {
-            let Act::Serve { lease, .. } = act else { return Ok(None) };
+    impl Actions for Slow {
+        async fn begin(&self, action: Action) -> Result<Option<Grant>, String> {
+            let Action::Serve { lease, .. } = action else { return Ok(None) };
             let ended = self.host.get().map(|host| host.admission().expire(u64::MAX));
             self.end(&ended.unwrap_or_default());
             self.under_way.lock().expect("no panic").push(lease);
@@ -280,7 +280,7 @@ mod tests {
         }
     }
 
-    fn host<A: Acts>(acts: A) -> Arc<Host<A>> {
+    fn host<A: Actions>(actions: A) -> Arc<Host<A>> {
         let section = r#"
             station = [
                 { name = "here", addresses = ["192.0.2.1"] },
@@ -289,13 +289,13 @@ mod tests {
         "#;
         let probe = toml::from_str(section).expect("it parses");
         let config = Config { node: "here".into(), state: "/s".into(), probe };
-        Arc::new(Host::new(Admission::new(Arc::new(config)), None, acts))
+        Arc::new(Host::new(Admission::new(Arc::new(config)), None, actions))
     }
 
     #[tokio::test]
     async fn what_is_begun_after_its_lease_has_ended_is_ended() {
         let host = host(Slow::default());
-        assert!(host.acts().host.set(host.clone()).is_ok());
+        assert!(host.actions().host.set(host.clone()).is_ok());
         let mut guest = host.admission().guest([192, 0, 2, 2].into(), Box::new(|_| true));
         let hello = br#"{"do":"hello","version":1,"name":"there","to":"here"}"#;
         assert!(matches!(host.answer(&mut guest, hello).await, Answer::Welcome { .. }));
@@ -304,7 +304,7 @@ mod tests {
             "ipv6":false},"slot":{"test":"b","class":"exclusive","uses":[]}}"#;
         let answer = host.answer(&mut guest, ask).await;
         assert!(matches!(answer, Answer::Refused { reason: Reason::Impossible, .. }), "{answer:?}");
-        assert_eq!(*host.acts().under_way.lock().expect("no panic"), []);
+        assert_eq!(*host.actions().under_way.lock().expect("no panic"), []);
     }
 
     #[test]

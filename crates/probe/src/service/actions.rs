@@ -8,8 +8,8 @@ use crate::{
         reflector::{Rate, SessionConfig, SessionKey},
     },
     station::{
-        Acts,
-        admission::Act,
+        Actions,
+        admission::Action,
         message::{DelayAsk, Grant, ThroughputAsk},
         reservations::Lease,
     },
@@ -197,12 +197,12 @@ pub(super) fn throughput_settings(test: &ThroughputAsk) -> Result<throughput::Se
     })
 }
 
-impl Acts for Commitments {
-    async fn begin(&self, act: Act) -> Result<Option<Grant>, String> {
-        match act {
-            Act::Reflect { lease, session, .. } => self.reflect(lease, &session).map(Some),
-            Act::Serve { lease, peer, test } => self.serve(lease, peer, &test).await.map(Some),
-            Act::End(leases) => {
+impl Actions for Commitments {
+    async fn begin(&self, action: Action) -> Result<Option<Grant>, String> {
+        match action {
+            Action::Reflect { lease, session, .. } => self.reflect(lease, &session).map(Some),
+            Action::Serve { lease, peer, test } => self.serve(lease, peer, &test).await.map(Some),
+            Action::End(leases) => {
                 self.end(&leases);
                 Ok(None)
             }
