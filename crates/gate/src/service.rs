@@ -27,10 +27,10 @@ mod core;
 mod counters;
 mod error;
 mod id;
+mod inspect;
 mod internal;
 mod kernel;
 mod labels;
-mod look;
 mod managed;
 mod orders;
 mod problems;
@@ -95,7 +95,7 @@ impl Opened {
     pub fn open(config: Config, mapping: Option<Arc<dyn Mapping>>) -> Result<Self, StartError> {
         datapath::gate::purge();
         let internal = Internal::find(&config.gate)?;
-        let engine = Engine::new(&look::settings(&config.gate))?;
+        let engine = Engine::new(&inspect::settings(&config.gate))?;
         let path = config.state.join(FOLDER).join("labels.jsonl");
         let labels = Labels::open(&path).map_err(|source| StartError::Labels { path, source })?;
         let injector = Injector::open().map_err(StartError::Injector)?;
@@ -339,7 +339,8 @@ impl job::Service for Service {
         }
         let differ = config.gate.packets != old.gate.packets
             || config.gate.signatures != old.gate.signatures;
-        let engine = if differ { Some(Engine::new(&look::settings(&config.gate))?) } else { None };
+        let engine =
+            if differ { Some(Engine::new(&inspect::settings(&config.gate))?) } else { None };
         let scanner = managed::differs(old.gate.scan.as_ref(), config.gate.scan.as_ref())
             .then(|| managed::scanner(&config.gate, deliver(self.asks.clone())));
         Ok(Prepared { config, engine, scanner })

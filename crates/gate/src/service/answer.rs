@@ -3,7 +3,7 @@
 use super::{
     ControlError,
     clock::monotonic_ns,
-    core::{Core, Entry, Look, Phase},
+    core::{Core, Entry, Inspect, Phase},
     id::Id,
     kernel,
     managed::Managers,
@@ -191,7 +191,7 @@ impl Worker {
             }
         }
         let (counted, limit, file) = match &entry.phase {
-            Phase::Looking(_) => (Vec::new(), None, None),
+            Phase::Inspecting(_) => (Vec::new(), None, None),
             Phase::Decided(decided) => {
                 let names = decided.decision.counted.iter().map(ToString::to_string);
                 let limit = decided.class.as_ref().map(|(name, _)| match name.share.as_str() {
@@ -260,7 +260,7 @@ fn packets_of(counts: &Counts) -> Packets {
 /// The verdict on a flow, as a word.
 fn verdict<S>(entry: &Entry<S>) -> &'static str {
     match &entry.phase {
-        Phase::Looking(_) => "undecided",
+        Phase::Inspecting(_) => "undecided",
         Phase::Decided(decided) => match decided.decision.verdict {
             Verdict::Pass => "pass",
             Verdict::Limit(_) => "limit",
@@ -273,7 +273,7 @@ fn verdict<S>(entry: &Entry<S>) -> &'static str {
 fn row<S>(entry: &Entry<S>, now_ns: u64) -> FlowRow {
     let seconds = |since: u64| now_ns.saturating_sub(since) as f64 / 1e9;
     let rule = match &entry.phase {
-        Phase::Looking(_) => None,
+        Phase::Inspecting(_) => None,
         Phase::Decided(decided) => decided.rule().map(str::to_owned),
     };
     FlowRow {
@@ -292,7 +292,7 @@ fn row<S>(entry: &Entry<S>, now_ns: u64) -> FlowRow {
 }
 
 /// Who uses most now.
-fn top<L: Look>(core: &Core<L>, order: TopOrder) -> TopStatus {
+fn top<L: Inspect>(core: &Core<L>, order: TopOrder) -> TopStatus {
     let mut sums: BTreeMap<String, TopRow> = BTreeMap::new();
     for entry in core.flows() {
         let name = match order.by {

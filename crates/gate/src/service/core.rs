@@ -2,9 +2,9 @@
 //! for the kernel's table go out. No clock, no kernel.
 //!
 //! ```text
-//!   packet ──► looking ──(named, or never to be)──► policy ──► decided ──► order
-//!                 │                                               ▲
-//!                 └─(too many)──► evicted: the kernel passes it    └── counters, another policy
+//!   packet ──► inspecting ──(named, or never to be)──► policy ──► decided ──► order
+//!                 │                                                  ▲
+//!                 └─(too many)──► evicted: the kernel passes it       └── counters, another policy
 //! ```
 //!
 //! Flows that are inspected are bounded by themselves and leave in the order in which they came, so that
@@ -40,7 +40,7 @@ use rustc_hash::FxHashMap;
 use std::{collections::VecDeque, sync::Arc};
 
 /// What looks at packets until a flow has a name.
-pub(super) trait Look {
+pub(super) trait Inspect {
     /// What it remembers of a flow.
     type State;
     /// Begins with a flow; `begins` are the sequence numbers of the client's and the server's SYN.
@@ -73,8 +73,8 @@ pub(super) struct Bounds {
 }
 
 /// All flows.
-pub(super) struct Core<L: Look> {
-    look: L,
+pub(super) struct Core<L: Inspect> {
+    inspect: L,
     policy: Arc<Policy>,
     moment: Moment,
     now_ns: u64,
@@ -82,7 +82,7 @@ pub(super) struct Core<L: Look> {
     flows: FxHashMap<Id, Entry<L::State>>,
     /// Those that are inspected, in the order in which they came, with when that was; also some that are
     /// no longer.
-    looking: VecDeque<(Id, u64)>,
+    inspecting: VecDeque<(Id, u64)>,
     undecided: usize,
     labels: Labels,
     classes: Classes,
@@ -98,9 +98,9 @@ pub(super) struct Core<L: Look> {
     news: Option<Vec<News<L::State>>>,
 }
 
-impl<L: Look> Core<L> {
+impl<L: Inspect> Core<L> {
     pub(super) fn new(
-        look: L,
+        inspect: L,
         policy: Arc<Policy>,
         bounds: Bounds,
         labels: Labels,
@@ -108,13 +108,13 @@ impl<L: Look> Core<L> {
         audited: bool,
     ) -> Self {
         Self {
-            look,
+            inspect,
             policy,
             moment,
             now_ns: 0,
             bounds,
             flows: FxHashMap::default(),
-            looking: VecDeque::new(),
+            inspecting: VecDeque::new(),
             undecided: 0,
             labels,
             classes: Classes::default(),
@@ -253,11 +253,11 @@ impl<L: Look> Core<L> {
     }
 
     /// Other engines look at packets from here on; flows that are inspected begin again.
-    pub(super) fn set_look(&mut self, look: L) {
-        self.look = look;
+    pub(super) fn set_inspect(&mut self, inspect: L) {
+        self.inspect = inspect;
         for entry in self.flows.values_mut() {
             match &mut entry.phase {
-                Phase::Looking(state) => **state = self.look.begin(&entry.flow, [None; 2]),
+                Phase::Inspecting(state) => **state = self.inspect.begin(&entry.flow, [None; 2]),
                 Phase::Decided(decided) => {
                     if decided.learning.take().is_some() {
                         self.commands.push(KernelCommand::Manage { flow: entry.flow });
@@ -280,18 +280,18 @@ impl<L: Look> Core<L> {
         let now_ns = self.now_ns;
         if !self.flows.contains_key(&id) {
             self.counts.seen += 1;
-            let state = Box::new(self.look.begin(flow, begins));
-            self.insert(id, *flow, internal, Phase::Looking(state));
+            let state = Box::new(self.inspect.begin(flow, begins));
+            self.insert(id, *flow, internal, Phase::Inspecting(state));
             self.judge_early(id);
         }
         let Some(entry) = self.flows.get_mut(&id) else { return PacketVerdict::Pass };
         entry.inspected += 1;
-        entry.looked_ns = now_ns;
+        entry.inspected_ns = now_ns;
         entry.seen_ns = now_ns;
         match &mut entry.phase {
-            Phase::Looking(state) => match self.look.packet(&entry.flow, state, packet) {
+            Phase::Inspecting(state) => match self.inspect.packet(&entry.flow, state, packet) {
                 Classification::Pending => {
-                    let wants = self.look.wants(state);
+                    let wants = self.inspect.wants(state);
                     if wants > entry.budget {
                         entry.budget = wants;
                         self.commands
@@ -304,8 +304,8 @@ impl<L: Look> Core<L> {
             },
             Phase::Decided(decided) => {
                 if let Some(state) = &mut decided.learning {
-                    let _ = self.look.packet(&entry.flow, state, packet);
-                    if !self.look.learns(state) {
+                    let _ = self.inspect.packet(&entry.flow, state, packet);
+                    if !self.inspect.learns(state) {
                         decided.learning = None;
                         self.commands.push(KernelCommand::Manage { flow: entry.flow });
                     }
@@ -370,7 +370,7 @@ impl<L: Look> Core<L> {
 
     /// Whether a flow is inspected, or not known at all.
     pub(super) fn is_undecided(&self, id: &Id) -> bool {
-        self.flows.get(id).is_none_or(|entry| matches!(entry.phase, Phase::Looking(_)))
+        self.flows.get(id).is_none_or(|entry| matches!(entry.phase, Phase::Inspecting(_)))
     }
 
     /// A flow that another one has announced: it has its name before its first packet.
@@ -378,29 +378,29 @@ impl<L: Look> Core<L> {
         let id = Id::of(flow);
         if !self.flows.contains_key(&id) {
             self.counts.seen += 1;
-            let state = Box::new(self.look.begin(flow, [None; 2]));
-            self.insert(id, *flow, internal, Phase::Looking(state));
+            let state = Box::new(self.inspect.begin(flow, [None; 2]));
+            self.insert(id, *flow, internal, Phase::Inspecting(state));
             self.judge(id, Some(label), false);
         }
     }
 
     fn insert(&mut self, id: Id, flow: Flow, internal: Side, phase: Phase<L::State>) {
         let now_ns = self.now_ns;
-        if matches!(phase, Phase::Looking(_)) {
+        if matches!(phase, Phase::Inspecting(_)) {
             while self.undecided >= self.bounds.undecided {
-                let Some((old, began_ns)) = self.looking.pop_front() else { break };
+                let Some((old, began_ns)) = self.inspecting.pop_front() else { break };
                 let still = |entry: &Entry<_>| {
-                    entry.began_ns == began_ns && matches!(entry.phase, Phase::Looking(_))
+                    entry.began_ns == began_ns && matches!(entry.phase, Phase::Inspecting(_))
                 };
                 if self.flows.get(&old).is_some_and(still) {
                     self.remove(&old, End::Forced);
                 }
             }
             self.undecided += 1;
-            self.looking.push_back((id, now_ns));
-            if self.looking.len() > 2 * self.bounds.undecided {
+            self.inspecting.push_back((id, now_ns));
+            if self.inspecting.len() > 2 * self.bounds.undecided {
                 let flows = &self.flows;
-                self.looking.retain(|(id, began_ns)| {
+                self.inspecting.retain(|(id, began_ns)| {
                     flows.get(id).is_some_and(|entry| entry.began_ns == *began_ns)
                 });
             }
@@ -409,7 +409,7 @@ impl<L: Look> Core<L> {
             flow,
             internal,
             inspected: 0,
-            looked_ns: now_ns,
+            inspected_ns: now_ns,
             budget: self.bounds.packets,
             packets: [0; 2],
             bytes: [0; 2],
@@ -426,13 +426,13 @@ impl<L: Look> Core<L> {
     fn remove(&mut self, id: &Id, end: End) {
         let Some(mut entry) = self.flows.remove(id) else { return };
         match &mut entry.phase {
-            Phase::Looking(state) => {
+            Phase::Inspecting(state) => {
                 self.undecided -= 1;
                 if end == End::Forced {
                     self.counts.evicted += 1;
                 } else {
                     self.counts.ended_undecided += 1;
-                    if let Classification::Known(label) = self.look.give_up(&entry.flow, state) {
+                    if let Classification::Known(label) = self.inspect.give_up(&entry.flow, state) {
                         bump(&mut self.counts.classified, &label.application);
                         entry.phase = Phase::Decided(Box::new(Decided::passed(Some(label))));
                     }

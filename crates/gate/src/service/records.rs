@@ -257,7 +257,7 @@ pub(super) fn write<S>(log: &Log, news: News<S>) {
         }
         News::Ended(entry, end) => {
             let (action, rule) = match &entry.phase {
-                Phase::Looking(_) => (AuditAction::Allow, None),
+                Phase::Inspecting(_) => (AuditAction::Allow, None),
                 Phase::Decided(decided) => {
                     let action = match decided.decision.verdict {
                         Verdict::Pass if decided.decision.counted.is_empty() => AuditAction::Allow,

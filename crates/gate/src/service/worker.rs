@@ -8,8 +8,9 @@ use super::{
     clock::{moment, monotonic_ns},
     core::{Bounds, Core, News, PacketVerdict},
     id::Id,
+    inspect,
     internal::Internal,
-    kernel, look,
+    kernel,
     managed::{self, Around, Managers, NewFlow, WorkerCommand},
     problems::Problems,
     records::{self, Log},
@@ -208,7 +209,7 @@ impl Worker {
                 let new = core.flow(&id).is_none();
                 let expected = if new { managers.expects(&flow, now_ns) } else { None };
                 if let Some(expectation) = &expected {
-                    core.announced(&flow, internal, look::announced(expectation));
+                    core.announced(&flow, internal, inspect::announced(expectation));
                 }
                 let undecided = new || core.is_undecided(&id);
                 match core.packet(&flow, internal, kernel::begins(&record), &packet) {
@@ -374,7 +375,7 @@ impl Worker {
         self.runtime_rules.clear();
         self.core.set_bounds(bounds(&self.config.gate));
         if let Some(engine) = engine {
-            self.core.set_look(engine);
+            self.core.set_inspect(engine);
         }
         if let Some(scanner) = scanner {
             self.manage(|managers, around, commands| {

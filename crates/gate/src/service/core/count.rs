@@ -1,7 +1,7 @@
 //! Rounds of counters: what the kernel has of each flow, what is silent, and what is gone.
 
 use super::{
-    Core, Look,
+    Core, Inspect,
     flow::{ByFile, Counted, Decided, Entry, KernelCommand, Phase},
     judge::BY_FILE,
 };
@@ -18,7 +18,7 @@ const REFUSED_NS: u64 = 300_000_000_000;
 /// The rule of a flow that was refused for a file before a start.
 const EARLIER: &str = "a file, before the gate's last start";
 
-impl<L: Look> Core<L> {
+impl<L: Inspect> Core<L> {
     /// Begins a round of counters: after it and all flows that the kernel has, [`Core::end_round`].
     pub(in crate::service) fn begin_round(&mut self) {
         self.round += 1;
@@ -82,10 +82,10 @@ impl<L: Look> Core<L> {
                 let verdict = if unsaid { self.verdict(&id) } else { None };
                 self.commands.extend(verdict);
             }
-            Some(Entry { flow, looked_ns, phase: Phase::Looking(state), .. })
-                if spent && *looked_ns + LATE_NS < now_ns =>
+            Some(Entry { flow, inspected_ns, phase: Phase::Inspecting(state), .. })
+                if spent && *inspected_ns + LATE_NS < now_ns =>
             {
-                let label = match self.look.give_up(flow, state) {
+                let label = match self.inspect.give_up(flow, state) {
                     Classification::Known(label) => Some(label),
                     Classification::Pending | Classification::Unknown => None,
                 };
@@ -99,9 +99,9 @@ impl<L: Look> Core<L> {
                 self.commands.push(KernelCommand::Watch { flow: counted.flow, packets });
             }
             None if spent && counted.idle_ns > LATE_NS => {
-                let state = Box::new(self.look.begin(&counted.flow, [None; 2]));
+                let state = Box::new(self.inspect.begin(&counted.flow, [None; 2]));
                 self.counts.seen += 1;
-                self.insert(id, counted.flow, counted.internal, Phase::Looking(state));
+                self.insert(id, counted.flow, counted.internal, Phase::Inspecting(state));
                 self.judge(id, None, true);
             }
             None => {}
@@ -133,7 +133,7 @@ impl<L: Look> Core<L> {
         let (round, now_ns) = (self.round, self.now_ns);
         let gone = |entry: &Entry<_>| match entry.phase {
             Phase::Decided(_) => entry.round + 1 < round,
-            Phase::Looking(_) => {
+            Phase::Inspecting(_) => {
                 let idle_ns = match entry.flow.transport {
                     Transport::Tcp => self.bounds.idle_tcp_ns,
                     Transport::Udp => self.bounds.idle_udp_ns,

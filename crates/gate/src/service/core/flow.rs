@@ -79,7 +79,7 @@ pub(in crate::service) struct Entry<S> {
     pub(in crate::service) internal: Side,
     pub(in crate::service) inspected: u64,
     /// When the last packet was inspected.
-    pub(in crate::service) looked_ns: u64,
+    pub(in crate::service) inspected_ns: u64,
     /// How many of its first packets with payload the kernel copies out.
     pub(super) budget: u32,
     pub(in crate::service) packets: [u64; 2],
@@ -98,7 +98,7 @@ pub(in crate::service) struct Entry<S> {
 
 #[derive(Debug)]
 pub(in crate::service) enum Phase<S> {
-    Looking(Box<S>),
+    Inspecting(Box<S>),
     Decided(Box<Decided<S>>),
 }
 
@@ -169,7 +169,7 @@ impl<S> Entry<S> {
 
     pub(in crate::service) fn label(&self) -> Option<&Label> {
         match &self.phase {
-            Phase::Looking(_) => None,
+            Phase::Inspecting(_) => None,
             Phase::Decided(decided) => decided.label.as_ref(),
         }
     }

@@ -1,7 +1,7 @@
 //! The policy's decision on a flow, and what follows from that.
 
 use super::{
-    Core, Look,
+    Core, Inspect,
     flow::{ByFile, Decided, Entry, FlowAction, KernelCommand, News, Phase, bump},
 };
 use crate::{
@@ -20,7 +20,7 @@ const AT_ONCE: usize = 1024;
 /// Set in the number of a label when a file in the flow was refused.
 pub(super) const BY_FILE: u32 = 1 << 31;
 
-impl<L: Look> Core<L> {
+impl<L: Inspect> Core<L> {
     /// Has all flows judged by what holds now, some with each look at the commands.
     pub(super) fn judge_again(&mut self) {
         self.commands.push(KernelCommand::ForgetRefusals);
@@ -33,7 +33,7 @@ impl<L: Look> Core<L> {
         for id in self.unjudged.split_off(rest) {
             let Some(entry) = self.flows.get_mut(&id) else { continue };
             match &mut entry.phase {
-                Phase::Looking(_) => self.judge_early(id),
+                Phase::Inspecting(_) => self.judge_early(id),
                 Phase::Decided(decided) if decided.by_file.is_some() => {}
                 Phase::Decided(decided) => {
                     let label = decided.label.take();
@@ -110,7 +110,7 @@ impl<L: Look> Core<L> {
         let host = entry.host();
         let application = label.as_ref().map_or(UNKNOWN, |label| &label.application);
         let before = match &entry.phase {
-            Phase::Looking(_) => None,
+            Phase::Inspecting(_) => None,
             Phase::Decided(decided) => Some(&**decided),
         };
         let mut changes = Vec::new();
@@ -184,10 +184,10 @@ impl<L: Look> Core<L> {
         let before = std::mem::replace(&mut entry.phase, before);
         if let (FlowAction::Pass, Phase::Decided(decided)) = (action, &mut entry.phase) {
             match before {
-                Phase::Looking(state) if self.look.learns(&state) => {
+                Phase::Inspecting(state) if self.inspect.learns(&state) => {
                     decided.learning = Some(state);
                 }
-                Phase::Looking(_) => {}
+                Phase::Inspecting(_) => {}
                 // Another policy changes nothing of what is read.
                 Phase::Decided(before) => {
                     (decided.learning, decided.managed) = (before.learning, before.managed);

@@ -15,7 +15,7 @@ use std::{net::SocketAddr, sync::Arc};
 /// says that nobody ever will.
 struct Reader;
 
-impl Look for Reader {
+impl Inspect for Reader {
     type State = Option<Label>;
 
     fn begin(&mut self, _: &Flow, _: [Option<u32>; 2]) -> Self::State {
@@ -445,7 +445,7 @@ fn a_flow_counts_once_for_its_rule_whatever_is_given_beside() {
 /// Learns from everything that is not marked as the last of it.
 struct Pupil;
 
-impl Look for Pupil {
+impl Inspect for Pupil {
     type State = bool;
 
     fn begin(&mut self, _: &Flow, _: [Option<u32>; 2]) -> bool {

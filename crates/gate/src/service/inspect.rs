@@ -1,6 +1,6 @@
 //! What looks at a flow's first packets: the engines.
 
-use super::core::Look;
+use super::core::Inspect;
 use crate::{config::GateConfig, event::Expectation};
 use classify::{
     self, Engine,
@@ -26,7 +26,7 @@ pub(super) fn announced(expectation: &Expectation) -> Label {
     }
 }
 
-impl Look for Engine {
+impl Inspect for Engine {
     type State = classify::State;
 
     fn begin(&mut self, flow: &Flow, begins: [Option<u32>; 2]) -> Self::State {
