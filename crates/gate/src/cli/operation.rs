@@ -83,7 +83,7 @@ pub enum Operation {
         #[arg(long, value_name = "RATE")]
         from_internal: Option<Rate>,
         /// Give each of these the rate [default: all share it]
-        #[arg(long, value_enum)]
+        #[arg(long, value_name = "KIND", value_enum)]
         each: Option<Each>,
     },
     /// Remove rules that deny, allow and limit added
@@ -138,7 +138,7 @@ pub struct FlowsArgs {
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct TopArgs {
     /// What is ranked
-    #[arg(long, value_enum, default_value = "application")]
+    #[arg(long, value_name = "KEY", value_enum, default_value = "application")]
     by: By,
     /// Rows to show at most
     #[arg(short = 'n', long, default_value_t = 10, value_name = "ROWS")]

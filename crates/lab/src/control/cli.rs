@@ -72,13 +72,13 @@ pub enum LinkAction {
 #[derive(Clone, Debug, Args)]
 pub struct LinksArgs {
     /// The order of the links
-    #[arg(long, value_enum, default_value = "bytes")]
+    #[arg(long, value_name = "COLUMN", value_enum, default_value = "bytes")]
     pub sort: Sort,
     /// Also list links that no packet came to
     #[arg(long)]
     pub all: bool,
     /// Most links to show, at most 10000
-    #[arg(long, default_value_t = 100)]
+    #[arg(long, value_name = "COUNT", default_value_t = 100)]
     pub limit: usize,
     /// Which lab.
     #[command(flatten)]

@@ -47,7 +47,7 @@ const MARK: usize = 8;
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
     /// What is sent
-    #[arg(short, long, value_name = "MEANS", value_enum, default_value_t)]
+    #[arg(short, long, value_name = "TRANSPORT", value_enum, default_value_t)]
     pub transport: Transport,
     /// Packets of a length that are not answered before it counts as too long
     #[arg(short, long, value_name = "PACKETS", default_value_t = 3)]

@@ -51,7 +51,7 @@ impl Transport {
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
     /// Over what data are sent
-    #[arg(short, long, value_name = "MEANS", value_enum, default_value_t)]
+    #[arg(short, long, value_name = "TRANSPORT", value_enum, default_value_t)]
     pub transport: Transport,
     /// From the other station to this one
     #[arg(short, long)]

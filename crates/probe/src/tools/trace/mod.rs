@@ -42,7 +42,7 @@ const MARK: usize = 8;
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
     /// What is sent
-    #[arg(short, long, value_name = "MEANS", value_enum, default_value_t)]
+    #[arg(short, long, value_name = "TRANSPORT", value_enum, default_value_t)]
     pub transport: Transport,
     /// Most hops
     #[arg(long, value_name = "HOPS", default_value_t = 30)]
