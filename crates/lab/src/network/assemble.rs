@@ -1,6 +1,6 @@
 //! From links in any order to a network's bytes.
 //!
-//! The links are asked for twice: once to count those of each node, once to put each at its place
+//! The links are asked for twice: once to count those of each node, once to put each at its index
 //! (counting sort). So there is nothing but the result and one number a node, however many links there
 //! are. A node's few links are sorted where they lie.
 
@@ -44,18 +44,18 @@ pub(crate) trait Source {
 /// is behind that. An address of a node itself has the full length.
 pub(crate) type PrefixEntry<A> = (A, u8, u32);
 
-/// What must be known of places before they are put down.
+/// What must be known of prefixes before they are put down.
 #[derive(Clone, Copy, Debug, Default)]
-struct Places {
+struct PrefixCount {
     count: usize,
     /// The largest owner.
     most: u32,
 }
 
-impl Places {
-    fn count<A>(&mut self, place: PrefixEntry<A>) {
+impl PrefixCount {
+    fn count<A>(&mut self, entry: PrefixEntry<A>) {
         self.count += 1;
-        self.most = self.most.max(place.2);
+        self.most = self.most.max(entry.2);
     }
 }
 
@@ -114,9 +114,9 @@ pub(super) fn assemble(
     let most = ends.iter().copied().max().unwrap_or(0);
     let text: String = kinds.iter().map(|kind| kind.to_line()).collect();
     let count = (kinds.len(), text.len());
-    let (mut prefixes4, mut prefixes6) = (Places::default(), Places::default());
-    source.prefixes4(|place| prefixes4.count(place));
-    source.prefixes6(|place| prefixes6.count(place));
+    let (mut prefixes4, mut prefixes6) = (PrefixCount::default(), PrefixCount::default());
+    source.prefixes4(|entry| prefixes4.count(entry));
+    source.prefixes6(|entry| prefixes6.count(entry));
     let counts = Counts {
         nodes,
         links,
@@ -138,10 +138,10 @@ pub(super) fn assemble(
     let to = layout.column(Section::To);
     let kind_of = layout.column(Section::KindOf);
     let mut put = |bytes: &mut [u8], at: NodeId, far: NodeId, kind: KindId| {
-        let place = &mut ends[at.0 as usize];
-        to.set(bytes, *place as usize, far.0);
-        kind_of.set(bytes, *place as usize, kind.0.into());
-        *place += 1;
+        let index = &mut ends[at.0 as usize];
+        to.set(bytes, *index as usize, far.0);
+        kind_of.set(bytes, *index as usize, kind.0.into());
+        *index += 1;
     };
     let mut mirrors = vec![None; kinds.len()];
     source.edges(|Edge { a, b, forward, reverse }| {
@@ -210,8 +210,8 @@ struct Counts {
     /// How many kinds there are, and the bytes of their text.
     kinds: (usize, usize),
     groups: usize,
-    prefixes4: Places,
-    prefixes6: Places,
+    prefixes4: PrefixCount,
+    prefixes6: PrefixCount,
 }
 
 impl Counts {
@@ -282,9 +282,9 @@ impl Network {
             }));
             // Stable: parallel links stay in the order in which they were made.
             links.sort_by_key(|&(relation, to, _)| (relation, to));
-            for (place, &(_, far, kind)) in range.clone().zip(&links) {
-                to.set(self.bytes.fillable(), place as usize, far.0);
-                kind_of.set(self.bytes.fillable(), place as usize, kind.0.into());
+            for (index, &(_, far, kind)) in range.clone().zip(&links) {
+                to.set(self.bytes.fillable(), index as usize, far.0);
+                kind_of.set(self.bytes.fillable(), index as usize, kind.0.into());
             }
             for pair in links.windows(2) {
                 if let [(relation, to, _), (same, again, _)] = *pair
@@ -319,9 +319,9 @@ impl Network {
         // Links of one direction may make up a pair; what is left of the arrays must end them in order.
         self.layout.shorten(&[Section::OneWayTo, Section::OneWay], found.len());
         let (to, link) = (self.column(Section::OneWayTo), self.column(Section::OneWay));
-        for (place, (far, number)) in found.into_iter().enumerate() {
-            to.set(self.bytes.fillable(), place, far.0);
-            link.set(self.bytes.fillable(), place, number.0);
+        for (index, (far, number)) in found.into_iter().enumerate() {
+            to.set(self.bytes.fillable(), index, far.0);
+            link.set(self.bytes.fillable(), index, number.0);
         }
     }
 
@@ -345,20 +345,20 @@ impl Network {
             [Section::Prefix4, Section::Prefix4Length, Section::Prefix4Owner]
                 .map(|it| self.column(it));
         let (bytes, mut at) = (self.bytes.fillable(), 0);
-        source.prefixes4(|place| {
-            address.set(bytes, at, place.0);
-            length.set(bytes, at, place.1.into());
-            owner.set(bytes, at, place.2);
+        source.prefixes4(|entry| {
+            address.set(bytes, at, entry.0);
+            length.set(bytes, at, entry.1.into());
+            owner.set(bytes, at, entry.2);
             at += 1;
         });
         let [address, length, owner] =
             [Section::Prefix6, Section::Prefix6Length, Section::Prefix6Owner]
                 .map(|it| self.column(it));
         let (bytes, mut at) = (self.bytes.fillable(), 0);
-        source.prefixes6(|place| {
-            address.set_wide(bytes, at, place.0);
-            length.set(bytes, at, place.1.into());
-            owner.set(bytes, at, place.2);
+        source.prefixes6(|entry| {
+            address.set_wide(bytes, at, entry.0);
+            length.set(bytes, at, entry.1.into());
+            owner.set(bytes, at, entry.2);
             at += 1;
         });
         self.put(Section::Group, source.groups().iter().copied());
@@ -367,16 +367,16 @@ impl Network {
     /// Fills in an array.
     pub(super) fn put(&mut self, section: Section, values: impl Iterator<Item = u32>) {
         let column = self.column(section);
-        for (place, value) in values.enumerate() {
-            column.set(self.bytes.fillable(), place, value);
+        for (index, value) in values.enumerate() {
+            column.set(self.bytes.fillable(), index, value);
         }
     }
 
     /// Fills in an array of IPv6 addresses.
     pub(super) fn put_wide(&mut self, section: Section, values: impl Iterator<Item = u128>) {
         let column = self.column(section);
-        for (place, value) in values.enumerate() {
-            column.set_wide(self.bytes.fillable(), place, value);
+        for (index, value) in values.enumerate() {
+            column.set_wide(self.bytes.fillable(), index, value);
         }
     }
 }

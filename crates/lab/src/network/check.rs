@@ -1,6 +1,6 @@
 //! Whether the arrays of a file fit together: what is found here once need not be inspected again.
 //!
-//! Everything that is used as a place in another array is below its length, and what is searched is in
+//! Everything that is used as an index into another array is below its length, and what is searched is in
 //! order.
 
 use super::build_error::MOST_NODES;
@@ -14,14 +14,14 @@ use thiserror::Error;
 
 /// What is wrong.
 #[derive(Debug, Error, PartialEq, Eq)]
-#[error("{what} (array {array}, index {place})")]
+#[error("{what} (array {array}, index {index})")]
 pub struct Wrong {
     /// What should hold and does not.
     pub what: &'static str,
     /// Which array.
     pub array: String,
     /// Where in it.
-    pub place: usize,
+    pub index: usize,
 }
 
 /// The network, if it is sound.
@@ -31,7 +31,7 @@ pub(super) fn network(
     nodes: u32,
     links: u32,
 ) -> Result<Network, Wrong> {
-    let wrong = |what, array: &str| Wrong { what, array: array.to_owned(), place: 0 };
+    let wrong = |what, array: &str| Wrong { what, array: array.to_owned(), index: 0 };
     let kinds = read_kinds(&bytes, &layout)?;
     let plan = read_plan(&bytes, &layout);
     let (plan, naming) = plan.ok_or_else(|| wrong("this is no plan", "Plan"))?;
@@ -65,16 +65,16 @@ impl Check<'_> {
         self.network.column(section)
     }
 
-    fn get(&self, section: Section, place: usize) -> u32 {
-        self.network.get(section, place)
+    fn get(&self, section: Section, index: usize) -> u32 {
+        self.network.get(section, index)
     }
 
     fn iter(&self, section: Section) -> impl Iterator<Item = u32> + '_ {
         self.column(section).iter(&self.network.bytes)
     }
 
-    fn wrong<T>(&self, what: &'static str, section: Section, place: usize) -> Result<T, Wrong> {
-        Err(Wrong { what, array: format!("{section:?}"), place })
+    fn wrong<T>(&self, what: &'static str, section: Section, index: usize) -> Result<T, Wrong> {
+        Err(Wrong { what, array: format!("{section:?}"), index })
     }
 
     /// Arrays that go together are equally long.
@@ -126,9 +126,9 @@ impl Check<'_> {
         if self.column(section).width == 0 && total == 0 {
             return Ok(());
         }
-        for (place, number) in self.iter(section).enumerate() {
-            if number < before || (place == 0 && number != 0) {
-                return self.wrong("its numbers do not ascend from 0", section, place);
+        for (index, number) in self.iter(section).enumerate() {
+            if number < before || (index == 0 && number != 0) {
+                return self.wrong("its numbers do not ascend from 0", section, index);
             }
             before = number;
         }
@@ -138,9 +138,9 @@ impl Check<'_> {
     /// That array ascends and stays below a bound.
     fn ascends(&self, section: Section, below: u32) -> Result<(), Wrong> {
         let mut next = 0;
-        for (place, number) in self.iter(section).enumerate() {
+        for (index, number) in self.iter(section).enumerate() {
             if number < next || number >= below {
-                return self.wrong("its numbers do not ascend or are too large", section, place);
+                return self.wrong("its numbers do not ascend or are too large", section, index);
             }
             next = number + 1;
         }
@@ -156,23 +156,23 @@ impl Check<'_> {
         for node in (0..nodes).map(NodeId) {
             let mut before = (Relation::None, NodeId(0));
             for hop in network.hops(node) {
-                let place = hop.link.0 as usize;
+                let index = hop.link.0 as usize;
                 let Some(&relation) = relations.get(usize::from(hop.kind.0)) else {
-                    return self.wrong("there is no such kind", Section::KindOf, place);
+                    return self.wrong("there is no such kind", Section::KindOf, index);
                 };
                 if hop.to.0 >= network.nodes || hop.to == node {
-                    return self.wrong("a link leads to no other node", Section::To, place);
+                    return self.wrong("a link leads to no other node", Section::To, index);
                 }
                 if (relation, hop.to) < before {
-                    return self.wrong("a node's links are not in order", Section::To, place);
+                    return self.wrong("a node's links are not in order", Section::To, index);
                 }
                 before = (relation, hop.to);
             }
         }
         let kinds = network.kinds.len() as u32;
-        for (place, mirror) in self.iter(Section::Mirrors).enumerate() {
+        for (index, mirror) in self.iter(Section::Mirrors).enumerate() {
             if mirror >= kinds && mirror != super::NO_MIRROR {
-                return self.wrong("there is no such kind", Section::Mirrors, place);
+                return self.wrong("there is no such kind", Section::Mirrors, index);
             }
         }
         Ok(())
@@ -180,11 +180,11 @@ impl Check<'_> {
 
     fn one_way(&self) -> Result<(), Wrong> {
         let mut before = None;
-        for (place, to) in self.iter(Section::OneWayTo).enumerate() {
-            let link = self.get(Section::OneWay, place);
+        for (index, to) in self.iter(Section::OneWayTo).enumerate() {
+            let link = self.get(Section::OneWay, index);
             let fits = link < self.network.links && self.get(Section::To, link as usize) == to;
             if !fits || Some((to, link)) <= before {
-                return self.wrong("it is not the list of its links", Section::OneWay, place);
+                return self.wrong("it is not the list of its links", Section::OneWay, index);
             }
             before = Some((to, link));
         }
@@ -201,13 +201,13 @@ impl Check<'_> {
             _ => return self.wrong("names are not UTF-8", Section::NameBytes, 0),
         };
         // They are shown in terminals.
-        if let Some(place) = text.find(char::is_control) {
-            return self.wrong("a name has control characters", Section::NameBytes, place);
+        if let Some(index) = text.find(char::is_control) {
+            return self.wrong("a name has control characters", Section::NameBytes, index);
         }
         let mut before = 0;
-        for (place, end) in self.iter(Section::NameEnd).enumerate() {
+        for (index, end) in self.iter(Section::NameEnd).enumerate() {
             if end < before || !text.is_char_boundary(end as usize) {
-                return self.wrong("a name does not end there", Section::NameEnd, place);
+                return self.wrong("a name does not end there", Section::NameEnd, index);
             }
             before = end;
         }
@@ -216,11 +216,11 @@ impl Check<'_> {
         }
         let named = self.column(Section::Named).len;
         let mut before = None;
-        for (place, number) in self.iter(Section::ByName).enumerate() {
+        for (index, number) in self.iter(Section::ByName).enumerate() {
             let name = (number as usize) < named;
             let name = name.then(|| network.given_name(number as usize));
-            if name.is_none() || (place > 0 && name <= before) {
-                return self.wrong("names are not in order", Section::ByName, place);
+            if name.is_none() || (index > 0 && name <= before) {
+                return self.wrong("names are not in order", Section::ByName, index);
             }
             before = name;
         }
@@ -241,11 +241,11 @@ impl Check<'_> {
             (network.prefixes4(), 32, Section::Prefix4, Section::Prefix4Owner),
             (network.prefixes6(), 128, Section::Prefix6, Section::Prefix6Owner),
         ];
-        for (places, longest, section, owner) in families {
-            self.prefixes(places, longest, section)?;
-            for (place, owner_of) in self.iter(owner).enumerate() {
+        for (prefixes, longest, section, owner) in families {
+            self.prefixes(prefixes, longest, section)?;
+            for (index, owner_of) in self.iter(owner).enumerate() {
                 if owner_of >> 1 >= network.nodes {
-                    return self.wrong("there is no such node", owner, place);
+                    return self.wrong("there is no such node", owner, index);
                 }
             }
         }
@@ -268,14 +268,14 @@ impl Check<'_> {
     /// Prefixes are in order, and no bit is set beyond their length.
     fn prefixes(&self, prefixes: Prefixes<'_>, longest: u8, section: Section) -> Result<(), Wrong> {
         let mut before = None;
-        for place in prefixes.from..prefixes.to {
-            let (address, length) = prefixes.at(place);
+        for index in prefixes.from..prefixes.to {
+            let (address, length) = prefixes.at(index);
             let beyond = address.checked_shl(length.into()).unwrap_or(0);
             if length > longest || beyond != 0 {
-                return self.wrong("this is no prefix", section, place);
+                return self.wrong("this is no prefix", section, index);
             }
             if before >= Some((address, length)) {
-                return self.wrong("prefixes are not in order", section, place);
+                return self.wrong("prefixes are not in order", section, index);
             }
             before = Some((address, length));
         }
@@ -302,8 +302,8 @@ impl Check<'_> {
             let bytes = &network.bytes;
             self.prefixes(Prefixes { bytes, addresses, lengths, from, to }, longest, address)?;
             let degree = network.range(NodeId(node)).len() as u32;
-            if let Some(place) = (from..to).find(|&place| self.get(slot, place) >= degree) {
-                return self.wrong("the node has no such link", slot, place);
+            if let Some(index) = (from..to).find(|&index| self.get(slot, index) >= degree) {
+                return self.wrong("the node has no such link", slot, index);
             }
         }
         Ok(())
@@ -314,7 +314,7 @@ impl Check<'_> {
 fn read_kinds(bytes: &[u8], layout: &Layout) -> Result<Vec<Kind>, Wrong> {
     let column = layout.column(Section::Kinds);
     let text = bytes.get(column.start..column.start + column.len).unwrap_or_default();
-    let wrong = |place| Wrong { what: "this is no kind of link", array: "Kinds".into(), place };
+    let wrong = |index| Wrong { what: "this is no kind of link", array: "Kinds".into(), index };
     if column.width > 1 {
         return Err(wrong(0));
     }

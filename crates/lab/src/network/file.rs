@@ -188,7 +188,7 @@ impl Network {
 fn layout(bytes: &[u8]) -> Result<Layout, Wrong> {
     let wrong = |what, row: usize| {
         let array = Section::ALL.get(row).map_or(String::new(), |section| format!("{section:?}"));
-        Wrong { what, array, place: row }
+        Wrong { what, array, index: row }
     };
     if word(bytes, 32) as usize != SECTIONS {
         return Err(wrong("the list has another number of arrays", SECTIONS));
