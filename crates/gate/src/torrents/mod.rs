@@ -67,13 +67,13 @@ pub struct Counts {
 
 /// What came of a block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Placed {
+pub struct BlockOutcome {
     /// The files that are whole with it, and were not before.
     pub whole: Vec<Whole>,
     /// The numbers of the files without a verdict that it belongs to and that are whole.
     pub awaits: Vec<usize>,
-    /// It was not placed, so that its file will never be whole.
-    pub unplaced: bool,
+    /// It was not kept, so that its file will never be whole.
+    pub dropped: bool,
 }
 
 /// The content of a whole file.
@@ -238,19 +238,19 @@ impl Store {
         index: u32,
         begin: u32,
         bytes: &[u8],
-    ) -> io::Result<Placed> {
+    ) -> io::Result<BlockOutcome> {
         self.clock += 1;
         let clock = self.clock;
-        let unplaced = Ok(Placed { unplaced: true, ..Placed::default() });
+        let dropped = Ok(BlockOutcome { dropped: true, ..BlockOutcome::default() });
         let held = self.torrents.get_mut(hash);
         let Some(held) = held.filter(|held| held.torrent.can_be_put_together()) else {
             self.counts.unknown += 1;
-            return unplaced;
+            return dropped;
         };
         held.last = clock;
         let Some(size) = held.size_of(index) else {
             self.counts.misplaced += 1;
-            return unplaced;
+            return dropped;
         };
         let length = bytes.len() as u64;
         let end = u64::from(begin) + length;
@@ -261,18 +261,18 @@ impl Store {
             || length > u64::from(BLOCK)
         {
             self.counts.misplaced += 1;
-            return unplaced;
+            return dropped;
         }
         let there = held.blocks.get(&index).is_some_and(|blocks| blocks.contains(&begin));
         if held.done || held.whole.contains(&index) || there {
             self.counts.known += 1;
-            return Ok(Placed { awaits: held.awaited(index), ..Placed::default() });
+            return Ok(BlockOutcome { awaits: held.awaited(index), ..BlockOutcome::default() });
         }
         if !self.make_room(length, hash) {
             self.counts.no_room += 1;
-            return unplaced;
+            return dropped;
         }
-        let Some(held) = self.torrents.get_mut(hash) else { return unplaced };
+        let Some(held) = self.torrents.get_mut(hash) else { return dropped };
         let at = u64::from(index) * u64::from(held.torrent.piece);
         held.file(&self.folder)?.write_all_at(bytes, at + u64::from(begin))?;
         held.used += length;
@@ -281,7 +281,7 @@ impl Store {
         let blocks = held.blocks.entry(index).or_default();
         blocks.insert(begin);
         if (blocks.len() as u64) < size.div_ceil(u64::from(BLOCK)) {
-            return Ok(Placed::default());
+            return Ok(BlockOutcome::default());
         }
         held.blocks.remove(&index);
         let mut piece = Content { file: held.file(&self.folder)?.try_clone()?, at, left: size };
@@ -299,12 +299,12 @@ impl Store {
             self.counts.wrong += 1;
             held.used -= size;
             self.used -= size;
-            return Ok(Placed::default());
+            return Ok(BlockOutcome::default());
         }
         self.counts.pieces += 1;
         held.whole.insert(index);
         let whole = held.files_whole_with(index);
-        Ok(Placed { whole, awaits: held.awaited(index), unplaced: false })
+        Ok(BlockOutcome { whole, awaits: held.awaited(index), dropped: false })
     }
 
     /// The content of a whole file.

@@ -136,7 +136,7 @@ fn whoever_fetches_a_whole_file_waits_for_its_verdict() {
     let mut store = Store::open(folder.path().into(), 1 << 20);
     let (torrent, content) = torrent("two", &[("a", 40_000), ("b", 50_000)]);
     store.learn(Arc::clone(&torrent));
-    let mut last = Placed::default();
+    let mut last = BlockOutcome::default();
     for (index, begin, bytes) in blocks(&content).take(4) {
         last = store.block(&torrent.hash, index, begin, bytes).unwrap();
     }
@@ -148,10 +148,10 @@ fn whoever_fetches_a_whole_file_waits_for_its_verdict() {
     }
     store.verdict(&last.whole[0], false);
     let again = store.block(&torrent.hash, 0, 0, &content[..16_384]).unwrap();
-    assert_eq!(again, Placed::default());
+    assert_eq!(again, BlockOutcome::default());
     // A find is remembered, also when the torrent itself has been forgotten meanwhile.
     store.forget(&torrent.hash);
     store.verdict(&last.whole[0], true);
     assert!(store.is_refused(&torrent.hash));
-    assert!(store.block(&torrent.hash, 0, 0, &content[..16_384]).unwrap().unplaced);
+    assert!(store.block(&torrent.hash, 0, 0, &content[..16_384]).unwrap().dropped);
 }

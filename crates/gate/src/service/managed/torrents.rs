@@ -251,27 +251,27 @@ impl Managers {
         commands: &mut Vec<WorkerCommand>,
     ) {
         let Block { transfer, part, info_hash, index, begin, ref bytes } = *block;
-        let placed = self.torrents.store.block(&info_hash, index, begin, bytes);
-        let (placed, why) = match placed {
-            Ok(placed) => (placed, "no metadata of it was seen, or there is no room"),
+        let outcome = self.torrents.store.block(&info_hash, index, begin, bytes);
+        let (outcome, why) = match outcome {
+            Ok(outcome) => (outcome, "no metadata of it was seen, or there is no room"),
             Err(error) => {
                 tracing::warn!(%error, "a block of a torrent was not kept");
-                let unplaced = crate::torrents::Placed { unplaced: true, ..Default::default() };
-                (unplaced, "the disk fails")
+                let dropped = crate::torrents::BlockOutcome { dropped: true, ..Default::default() };
+                (dropped, "the disk fails")
             }
         };
-        for file in &placed.awaits {
+        for file in &outcome.awaits {
             self.torrents.parts.push((info_hash, *file, id, part));
         }
-        for whole in placed.whole {
+        for whole in outcome.whole {
             self.torrent_whole(id, transfer, whole, around, commands);
         }
-        if placed.awaits.is_empty()
+        if outcome.awaits.is_empty()
             && let Some(managed) = self.flows.get_mut(&id)
         {
             managed.manager.cleared(part, u64::MAX);
         }
-        if placed.unplaced {
+        if outcome.dropped {
             self.torrent_unscanned(id, transfer, why, around, commands);
         }
     }
