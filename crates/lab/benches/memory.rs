@@ -219,7 +219,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 let [median, high, most] = report.paths;
                 figures.add(&format!("{title}: links of a path"), report.hops, "links", None);
                 figures.add(&format!("{title}: first path, median"), median, "ms", None);
-                figures.add(&format!("{title}: first path, 99 of 100"), high, "ms", None);
+                figures.add(&format!("{title}: first path, p99"), high, "ms", None);
                 figures.add(&format!("{title}: first path, longest"), most, "ms", None);
             }
         };
