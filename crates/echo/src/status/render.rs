@@ -26,7 +26,7 @@ pub fn render_status(status: &Status) -> String {
             InterfaceMode::Native => "native XDP",
             InterfaceMode::Generic => "generic XDP",
             InterfaceMode::Kernel => "the kernel itself",
-            InterfaceMode::Absent => "nobody",
+            InterfaceMode::Absent => "none",
         };
         let link = if interface.up { "up" } else { "down" };
         interfaces.add_row([
