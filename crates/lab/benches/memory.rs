@@ -46,7 +46,7 @@ struct Report {
     with_paths: f64,
     /// And at most.
     at_most: f64,
-    /// Milliseconds for a first path: the median, the 99th of a hundred, and the longest.
+    /// Milliseconds for a first path: the median, p99 and the longest.
     paths: [f64; 3],
     /// Links of a path.
     hops: f64,
