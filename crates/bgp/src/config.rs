@@ -228,7 +228,7 @@ impl BgpUpstream {
                 "a link-local address needs an interface; use the neighbour's global or unique local address",
             ),
             peer if peer.is_unspecified() || peer.is_multicast() => {
-                report("peer", "this is no neighbour's address; give its unicast address")
+                report("peer", "this is not a neighbour's address; give its unicast address")
             }
             _ => {}
         }
@@ -255,12 +255,15 @@ impl BgpUpstream {
             _ => {}
         }
         if self.next_hop4.is_some_and(|hop| hop.is_unspecified() || hop.is_multicast()) {
-            report("next_hop4", "this is no unicast address; give an address of this node");
+            report("next_hop4", "this is not a unicast address; give an address of this node");
         }
         if self.next_hop6.is_some_and(|hop| {
             hop.is_unspecified() || hop.is_multicast() || hop.is_unicast_link_local()
         }) {
-            report("next_hop6", "this is no global unicast address; give an address of this node");
+            report(
+                "next_hop6",
+                "this is not a global unicast address; give an address of this node",
+            );
         }
         let (mut four, mut six) = (false, false);
         for prefix in prefixes {
@@ -388,7 +391,7 @@ impl BirdUpstream {
                     problems.push(Problem::new(
                         key,
                         format!(
-                            "`{name}` is no name of a protocol; BIRD's names are letters, digits and underscores"
+                            "`{name}` is not the name of a protocol; BIRD's names are letters, digits and underscores"
                         ),
                     ));
                 }
@@ -457,8 +460,8 @@ mod tests {
         for (base, more, part) in [
             (SESSION, "hold = 3", "unknown field `hold`"),
             (BIRD, "peer_as = 3", "unknown field `peer_as`"),
-            (SESSION, r#"communities = ["12"]"#, "`12` is no community"),
-            (SESSION, r#"large_communities = ["12:1"]"#, "`12:1` is no large community"),
+            (SESSION, r#"communities = ["12"]"#, "`12` is not a community"),
+            (SESSION, r#"large_communities = ["12:1"]"#, "`12:1` is not a large community"),
             (SESSION, r#"hold_time = "soon""#, "a duration"),
             (BIRD, "graceful_shutdown = 1", "expected a name or a list of names"),
         ] {

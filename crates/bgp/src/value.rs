@@ -38,16 +38,18 @@ impl fmt::Display for Asn {
     }
 }
 
-/// A text is no community.
+/// A text is not a community.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CommunityError {
     /// Neither two numbers nor a registered name.
     #[error(
-        "`{0}` is no community: write two numbers up to 65535 as in `65000:1`, or a registered name such as `no-export`"
+        "`{0}` is not a community: write two numbers up to 65535 as in `65000:1`, or a registered name such as `no-export`"
     )]
     Community(String),
     /// Not three numbers.
-    #[error("`{0}` is no large community: write three numbers up to 4294967295 as in `65000:1:1`")]
+    #[error(
+        "`{0}` is not a large community: write three numbers up to 4294967295 as in `65000:1:1`"
+    )]
     Large(String),
 }
 

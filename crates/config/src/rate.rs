@@ -70,7 +70,8 @@ impl fmt::Display for Rate {
 impl<'de> Deserialize<'de> for Rate {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        text.parse().map_err(|error| D::Error::custom(format_args!("{text:?} is no rate: {error}")))
+        text.parse()
+            .map_err(|error| D::Error::custom(format_args!("{text:?} is not a rate: {error}")))
     }
 }
 

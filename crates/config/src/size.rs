@@ -57,7 +57,8 @@ impl fmt::Display for Size {
 impl<'de> Deserialize<'de> for Size {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        text.parse().map_err(|error| D::Error::custom(format_args!("{text:?} is no size: {error}")))
+        text.parse()
+            .map_err(|error| D::Error::custom(format_args!("{text:?} is not a size: {error}")))
     }
 }
 

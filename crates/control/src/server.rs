@@ -149,7 +149,7 @@ impl ControlSocket {
             };
             let handler = handler.clone();
             tokio::spawn(async move {
-                // A client that disconnects is no error.
+                // A client that disconnects is not an error.
                 let _ = converse(stream, handler).await;
                 drop(slot);
             });

@@ -93,7 +93,7 @@ pub enum CaptureError {
         path: PathBuf,
     },
     /// What came is no pcapng file.
-    #[error("the lab sent what is no capture: {0}")]
+    #[error("the lab sent what is not a capture: {0}")]
     Read(io::Error),
     /// Signals cannot be waited for.
     #[error("signals: {0}")]

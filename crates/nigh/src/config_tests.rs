@@ -83,7 +83,7 @@ fn a_value_that_cannot_be_read_is_the_only_mistake() {
     for (more, expected) in [
         (
             format!("{limit}from_internal = \"20MB\"\n"),
-            "5:17 gate.limit[0].from_internal: \"20MB\" is no rate: expected bits a second such as `800kbit`, `20Mbit` or `1.5Gbit`",
+            "5:17 gate.limit[0].from_internal: \"20MB\" is not a rate: expected bits a second such as `800kbit`, `20Mbit` or `1.5Gbit`",
         ),
         (
             limit.to_owned(),

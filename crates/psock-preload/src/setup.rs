@@ -81,7 +81,7 @@ fn read(variables: impl Iterator<Item = Variable>) -> Result<Option<Setup>, Stri
     for (variable, text) in variables {
         let Some(variable) = variable.to_str() else { continue };
         let Some(name) = variable.strip_prefix(PREFIX) else { continue };
-        let text = text.to_str().ok_or_else(|| format!("{variable} is no text"))?;
+        let text = text.to_str().ok_or_else(|| format!("{variable} is not text"))?;
         set(&mut setup, name, text).map_err(|why| format!("{variable}: {why}"))?;
     }
     Ok((!setup.options.paths().is_empty() || !setup.ports.is_empty()).then_some(setup))
@@ -98,7 +98,7 @@ fn set(setup: &mut Setup, name: &str, text: &str) -> Result<(), String> {
         "LISTEN" => {
             for part in parts() {
                 let port = part.parse().ok().filter(|port| *port > 0);
-                setup.ports.push(port.ok_or_else(|| format!("{part:?} is no port"))?);
+                setup.ports.push(port.ok_or_else(|| format!("{part:?} is not a port"))?);
             }
         }
         "LINGER" => {

@@ -137,7 +137,7 @@ pub enum ParseKeyError {
     #[error("{0} characters, but a key has 64 hexadecimal digits (make one with `nigh psock key`)")]
     Length(usize),
     /// It has something else than digits.
-    #[error("character {0} is no hexadecimal digit")]
+    #[error("character {0} is not a hexadecimal digit")]
     Digit(usize),
 }
 

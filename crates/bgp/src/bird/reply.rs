@@ -14,7 +14,7 @@ const REPLY_MAX: usize = 256 * 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReplyError {
     /// A line does not begin as a reply's lines do.
-    #[error("line {line} of the reply is no line of BIRD's control protocol")]
+    #[error("line {line} of the reply is not a line of BIRD's control protocol")]
     Line {
         /// Counted from 1.
         line: usize,

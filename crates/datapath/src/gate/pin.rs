@@ -144,7 +144,7 @@ fn lock(path: &Path) -> io::Result<Lock> {
 pub(super) fn folder(path: &Path) -> io::Result<Option<Lock>> {
     fs::create_dir_all(path)?;
     if !mounted(path) {
-        let why = "this is no folder of a BPF file system";
+        let why = "this is not a folder of a BPF file system";
         return Err(io::Error::new(io::ErrorKind::Unsupported, why));
     }
     match lock(path) {

@@ -35,7 +35,7 @@ fn relation(line: &str) -> Result<(u32, u32, Relation), &'static str> {
     let mut words = line.trim().split('|');
     let mut number = || words.next().and_then(|word| word.parse::<u32>().ok());
     let (Some(one), Some(two)) = (number(), number()) else {
-        return Err("this is no relation of two ASes");
+        return Err("this is not a relation of two ASes");
     };
     let relation = match words.next() {
         Some("-1") => Relation::Customer,
@@ -44,7 +44,7 @@ fn relation(line: &str) -> Result<(u32, u32, Relation), &'static str> {
     };
     // The source of serial 2 may be anything.
     if words.nth(1).is_some() {
-        return Err("this is no relation of two ASes");
+        return Err("this is not a relation of two ASes");
     }
     if one == two { Err("an AS is related to itself") } else { Ok((one, two, relation)) }
 }
@@ -71,10 +71,10 @@ fn origin(line: &str) -> Result<(IpNet, u32, usize), &'static str> {
     let (Some(address), Some(length), Some(origins), None) =
         (words.next(), words.next(), words.next(), words.next())
     else {
-        return Err("this is no prefix, length and AS");
+        return Err("this is not a prefix, length and AS");
     };
-    let address: IpAddr = address.parse().map_err(|_| "this is no address")?;
-    let length = length.parse().map_err(|_| "this is no length of a prefix")?;
+    let address: IpAddr = address.parse().map_err(|_| "this is not an address")?;
+    let length = length.parse().map_err(|_| "this is not the length of a prefix")?;
     let prefix = IpNet::new(address, length).map_err(|_| "the length does not fit the family")?;
     if prefix != prefix.trunc() {
         return Err("the prefix has bits behind its length");

@@ -50,7 +50,7 @@ pub(super) fn read(reader: impl BufRead, context: &mut Context<'_>) -> Result<()
         let record = match serde_json::from_value::<Record>(value) {
             Ok(record) => record,
             Err(error) => {
-                context.bad(number, "this is no traceroute of Atlas", &error.to_string());
+                context.bad(number, "this is not a traceroute of Atlas", &error.to_string());
                 return Ok(());
             }
         };

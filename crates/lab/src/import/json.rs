@@ -34,7 +34,7 @@ pub(super) fn records(
         }
         match serde_json::from_str(line) {
             Ok(value) => take(context, number, value)?,
-            Err(_) => context.bad(number, "the line is no JSON value", line),
+            Err(_) => context.bad(number, "the line is not a JSON value", line),
         }
     }
     Ok(())
@@ -54,7 +54,7 @@ pub(super) fn documents(
             Err(error) if error.is_io() => return Err(Failure::Io(error.into())),
             Err(error) => {
                 let line = error.line() as u64;
-                context.bad(line, "the text is no JSON from here on", &error.to_string());
+                context.bad(line, "the text is not JSON from here on", &error.to_string());
                 break;
             }
         }
@@ -84,7 +84,7 @@ fn elements(
         (None, Err(error)) if error.is_io() => Err(Failure::Io(error.into())),
         (None, Err(error)) => {
             let line = error.line() as u64;
-            context.bad(line, "the text is no JSON from here on", &error.to_string());
+            context.bad(line, "the text is not JSON from here on", &error.to_string());
             Ok(())
         }
     }

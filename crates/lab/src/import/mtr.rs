@@ -83,7 +83,7 @@ pub(super) fn json(reader: impl BufRead, context: &mut Context<'_>) -> Result<()
         let report = match serde_json::from_value::<Document>(value) {
             Ok(document) => document.report,
             Err(error) => {
-                context.bad(number, "this is no report of mtr", &error.to_string());
+                context.bad(number, "this is not a report of mtr", &error.to_string());
                 return Ok(());
             }
         };
@@ -165,7 +165,7 @@ fn lines(
                 trace.to = reply.as_ref().and_then(|reply| reply.address);
                 reply.into_iter().for_each(|reply| trace.reply(ttl, reply));
             }
-            None => context.bad(number, "this is no hop of a report of mtr", line),
+            None => context.bad(number, "this is not a hop of a report of mtr", line),
         }
     }
     Ok(())

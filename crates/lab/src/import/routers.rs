@@ -54,7 +54,7 @@ pub(super) fn nodes(reader: impl BufRead, context: &mut Context<'_>) -> Result<(
         };
         let addresses = addresses.split_whitespace().map(str::parse);
         let Ok(addresses) = addresses.collect::<Result<Vec<IpAddr>, _>>() else {
-            context.bad(number, "a router's line has a word that is no address", line);
+            context.bad(number, "a router's line has a word that is not an address", line);
             continue;
         };
         let known = name.and_then(|name| context.graph.known_name(name));
@@ -96,7 +96,7 @@ pub(super) fn links(reader: impl BufRead, context: &mut Context<'_>) -> Result<(
         let members = line.strip_prefix("link ").and_then(|rest| rest.split_once(':'));
         let members = members.map(|(_, members)| members.split_whitespace().map(member));
         let Some(members) = members.and_then(Iterator::collect::<Option<Vec<_>>>) else {
-            context.bad(number, "this is no link of routers", line);
+            context.bad(number, "this is not a link of routers", line);
             continue;
         };
         let mut nodes: Vec<(Node, Option<IpAddr>)> = Vec::with_capacity(members.len());
@@ -158,7 +158,7 @@ pub(super) fn ases(reader: impl BufRead, context: &mut Context<'_>) -> Result<()
         let mut words = line.split_whitespace();
         let words = (words.next(), words.next(), words.next().map(str::parse));
         let (Some("node.AS"), Some(name), Some(Ok(number_of_as))) = words else {
-            context.bad(number, "this is no router and its AS", line);
+            context.bad(number, "this is not a router and its AS", line);
             continue;
         };
         match context.graph.known_name(name) {

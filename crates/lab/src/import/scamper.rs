@@ -53,7 +53,7 @@ pub(super) fn read(
         let record = match serde_json::from_value::<Record>(value) {
             Ok(record) => record,
             Err(error) => {
-                context.bad(number, "this is no trace", &error.to_string());
+                context.bad(number, "this is not a trace", &error.to_string());
                 return Ok(());
             }
         };

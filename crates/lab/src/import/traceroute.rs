@@ -119,7 +119,7 @@ fn lines(
             // The BSDs begin a new line for each router of a hop.
             None if ttl > 0 && line.starts_with([' ', '\t']) => words,
             _ => {
-                context.bad(number, "this is no hop of a traceroute", line);
+                context.bad(number, "this is not a hop of a traceroute", line);
                 continue;
             }
         };

@@ -53,7 +53,11 @@ pub(super) fn read(
             return Ok(());
         };
         if magic != Some(&MAGIC) || length > RECORD {
-            context.bad(number, "this is no record of warts: the file is not read any further", "");
+            context.bad(
+                number,
+                "this is not a record of warts: the file is not read any further",
+                "",
+            );
             return Ok(());
         }
         if !matches!(kind, ADDRESS | TRACE) {

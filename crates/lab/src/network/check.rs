@@ -34,7 +34,7 @@ pub(super) fn network(
     let wrong = |what, array: &str| Wrong { what, array: array.to_owned(), index: 0 };
     let kinds = read_kinds(&bytes, &layout)?;
     let plan = read_plan(&bytes, &layout);
-    let (plan, naming) = plan.ok_or_else(|| wrong("this is no plan", "Plan"))?;
+    let (plan, naming) = plan.ok_or_else(|| wrong("this is not a plan", "Plan"))?;
     if nodes > MOST_NODES || links == u32::MAX {
         return Err(wrong("there are more nodes or links than numbers", "FirstLink"));
     }
@@ -272,7 +272,7 @@ impl Check<'_> {
             let (address, length) = prefixes.at(index);
             let beyond = address.checked_shl(length.into()).unwrap_or(0);
             if length > longest || beyond != 0 {
-                return self.wrong("this is no prefix", section, index);
+                return self.wrong("this is not a prefix", section, index);
             }
             if before >= Some((address, length)) {
                 return self.wrong("prefixes are not in order", section, index);
@@ -314,7 +314,7 @@ impl Check<'_> {
 fn read_kinds(bytes: &[u8], layout: &Layout) -> Result<Vec<Kind>, Wrong> {
     let column = layout.column(Section::Kinds);
     let text = bytes.get(column.start..column.start + column.len).unwrap_or_default();
-    let wrong = |index| Wrong { what: "this is no kind of link", array: "Kinds".into(), index };
+    let wrong = |index| Wrong { what: "this is not a kind of link", array: "Kinds".into(), index };
     if column.width > 1 {
         return Err(wrong(0));
     }

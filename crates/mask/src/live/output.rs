@@ -115,13 +115,15 @@ pub enum OutputError {
         source: io::Error,
     },
     /// There is something else of that name.
-    #[error("{} is no pipe: give another name, or remove it", .0.display())]
+    #[error("{} is not a pipe: give another name, or remove it", .0.display())]
     NoPipe(PathBuf),
     /// A pipe may have no reader.
     #[error("{} is a pipe: give it to --fifo, which does not wait for its reader", .0.display())]
     Pipe(PathBuf),
     /// The name is none of a device.
-    #[error("{0:?} is no name of a TAP device: 1 to 15 letters and digits, without '/' and '%'")]
+    #[error(
+        "{0:?} is not the name of a TAP device: 1 to 15 letters and digits, without '/' and '%'"
+    )]
     Name(String),
     /// Standard output is one stream.
     #[error("standard output cannot be rotated: give a file")]

@@ -91,7 +91,7 @@ impl Stage {
         if !key.exists() {
             PresharedKey::generate()?.write(&key)?;
         }
-        let key = key.to_str().ok_or("the key's path is no text")?;
+        let key = key.to_str().ok_or("the key's path is not text")?;
         let usual = [("driver", driver), ("key", key), ("congestion", CONGESTION)];
         // What is set later counts.
         let options = [&usual, more].concat();

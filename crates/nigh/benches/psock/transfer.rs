@@ -53,7 +53,7 @@ impl Transfer {
             hash: bytes.is_some(),
         };
         let program = std::env::current_exe()?;
-        let program = program.to_str().ok_or("this program's path is no text")?;
+        let program = program.to_str().ok_or("this program's path is not text")?;
         let start = |side, send| -> Result<Process, Failure> {
             let task = serde_json::to_string(&task(send))?;
             Ok(stage.lab.spawn(side, &[program, CHILD, &task])?)

@@ -35,19 +35,19 @@ pub enum Target {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
     /// No such station, and no address.
-    #[error("there is no station {0}, and it is no address")]
+    #[error("there is no station {0}, and it is not an address")]
     Unknown(String),
     /// A test that only a station can be the other end of.
-    #[error("{0} is no station, and {1} is measured between stations only")]
+    #[error("{0} is not a station, and {1} is measured between stations only")]
     NoStation(String, What),
     /// An address that is not on the allow list.
     #[error("{0} is not on the allow list: nothing is sent there; see probe.allow")]
     NotAllowed(IpAddr),
     /// No URL.
-    #[error("{0:?} is no page: write http://HOST/PATH or https://HOST/PATH")]
+    #[error("{0:?} is not a page: write http://HOST/PATH or https://HOST/PATH")]
     NoPage(String),
     /// No question.
-    #[error("{0:?} is no question: write NAME@SERVER, such as www.example.com@192.0.2.53")]
+    #[error("{0:?} is not a question: write NAME@SERVER, such as www.example.com@192.0.2.53")]
     NoQuestion(String),
     /// Too long.
     #[error("a target has at most {MAX_TEXT} bytes")]

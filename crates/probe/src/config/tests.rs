@@ -127,15 +127,15 @@ fn every_mistake_is_named_with_its_key() {
         ),
         (
             test("what = \"throughput\"\nfrom = [\"brno\"]\nto = [\"203.0.113.1\"]"),
-            "probe.test[0].to[0]: 203.0.113.1 is no station",
+            "probe.test[0].to[0]: 203.0.113.1 is not a station",
         ),
         (
             test("what = \"http\"\nfrom = [\"brno\"]\nto = [\"ftp://x\"]"),
-            "probe.test[0].to[0]: \"ftp://x\" is no page",
+            "probe.test[0].to[0]: \"ftp://x\" is not a page",
         ),
         (
             test("what = \"dns\"\nfrom = [\"brno\"]\nto = [\"x\"]"),
-            "probe.test[0].to[0]: \"x\" is no question",
+            "probe.test[0].to[0]: \"x\" is not a question",
         ),
         (test(&format!("{mesh}\nrate = 0")), "probe.test[0].rate: must be from 1 to 1000"),
         (test(&format!("{mesh}\nrate = 1001")), "probe.test[0].rate: must be from 1 to 1000"),

@@ -177,12 +177,12 @@ async fn measure(
 async fn single(shared: &Arc<Shared>, job: &Job, to: Option<IpAddr>) -> Result<Figures, RunError> {
     match &job.to {
         Target::Page(page) => {
-            let page = page.parse().map_err(|_| RunError::Test(format!("{page} is no page")))?;
+            let page = page.parse().map_err(|_| RunError::Test(format!("{page} is not a page")))?;
             let fetched = http::run(&page, &http::Settings::default(), &shared.context).await;
             return fetched.map(Figures::Http).map_err(|error| RunError::Test(error.to_string()));
         }
         Target::Question { name, server } => {
-            let name = name.parse().map_err(|_| RunError::Test(format!("{name} is no name")))?;
+            let name = name.parse().map_err(|_| RunError::Test(format!("{name} is not a name")))?;
             let (server, settings) = (SocketAddr::new(*server, DNS_PORT), dns::Settings::new(name));
             let answered = dns::run(server, &settings, &shared.context).await;
             return answered.map(Figures::Dns).map_err(|error| RunError::Test(error.to_string()));
@@ -227,7 +227,7 @@ async fn throughput(
     theirs: &mut Option<Theirs>,
 ) -> Result<Figures, RunError> {
     let Target::Station(name) = &job.to else {
-        return Err(RunError::Test(format!("{} is no station", job.to)));
+        return Err(RunError::Test(format!("{} is not a station", job.to)));
     };
     let (_, to) = job.addresses(&shared.config(), name)?;
     let test = ThroughputAsk {

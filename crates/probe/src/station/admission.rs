@@ -338,7 +338,10 @@ impl Admission {
         }
         let station = config.probe.station(&name).filter(|_| name != config.name());
         let Some(station) = station else {
-            return Err((Reason::UnknownPeer, format!("{name} is no other station of this mesh")));
+            return Err((
+                Reason::UnknownPeer,
+                format!("{name} is not another station of this mesh"),
+            ));
         };
         if guest.name.as_ref().is_some_and(|before| *before != name) {
             return Err((Reason::UnknownPeer, "another name than before".to_owned()));
@@ -412,7 +415,7 @@ fn known<'c>(guest: &Guest, config: &'c Config) -> Result<&'c StationConfig, Ref
         return Err((Reason::NoHello, "send hello first".to_owned()));
     };
     let station = config.probe.station(name);
-    station.ok_or_else(|| (Reason::UnknownPeer, format!("{name} is no station of this mesh")))
+    station.ok_or_else(|| (Reason::UnknownPeer, format!("{name} is not a station of this mesh")))
 }
 
 /// What speaks against a request.

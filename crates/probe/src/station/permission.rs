@@ -29,7 +29,7 @@ pub fn delay(
 ) -> Result<(), Refusal> {
     service(asks, Service::Delay)?;
     if !asks.addresses.contains(&ask.from.ip()) || ask.from.port() == 0 {
-        let text = format!("{} is no address of {}", ask.from, asks.name);
+        let text = format!("{} is not an address of {}", ask.from, asks.name);
         return Err((Reason::Address, text));
     }
     if !(1..=limit.rate).contains(&ask.rate) {

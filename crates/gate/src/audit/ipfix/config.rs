@@ -40,8 +40,10 @@ impl Config {
             report.add("file", "no flow goes anywhere: set file = true or name a collector");
         }
         if self.collector.is_some_and(|it| it.port() == 0 || it.ip().is_unspecified()) {
-            report
-                .add("collector", "is no address to send to; give one with its port, mostly 4739");
+            report.add(
+                "collector",
+                "is not an address to send to; give one with its port, mostly 4739",
+            );
         }
         if self.domain == 0 {
             report

@@ -61,8 +61,8 @@ fn bad_lines_are_reported_and_the_others_taken() {
         (2, "the two ASes have another relation before"),
         (3, "a relation is -1 (provider and customer) or 0 (peers)"),
         (4, "an AS is related to itself"),
-        (5, "this is no relation of two ASes"),
-        (6, "this is no relation of two ASes"),
+        (5, "this is not a relation of two ASes"),
+        (6, "this is not a relation of two ASes"),
         (7, "a relation is -1 (provider and customer) or 0 (peers)"),
         (9, "a relation is -1 (provider and customer) or 0 (peers)"),
     ];
@@ -72,10 +72,10 @@ fn bad_lines_are_reported_and_the_others_taken() {
     let expected = [
         (2, "the prefix has bits behind its length"),
         (3, "the length does not fit the family"),
-        (4, "this is no address"),
+        (4, "this is not an address"),
         (5, "an origin is no AS number"),
-        (6, "this is no prefix, length and AS"),
-        (7, "this is no length of a prefix"),
+        (6, "this is not a prefix, length and AS"),
+        (7, "this is not the length of a prefix"),
     ];
     assert_eq!(bad(Format::PrefixToAs, text), expected);
 }

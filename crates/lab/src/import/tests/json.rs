@@ -48,22 +48,27 @@ fn bad_values_are_reported_and_the_others_taken() {
     let good = r#"{"type":"trace","src":"192.0.2.7","dst":"192.0.2.9","hops":[{"addr":"192.0.2.9","probe_ttl":1,"rtt":1.0}]}"#;
     let text =
         format!("{{\"type\":\"trace\"\n{good}\n{{\"type\":\"trace\",\"src\":7}}\n{{\"no\":1}}\n");
-    let expected =
-        [(1, "the line is no JSON value"), (3, "this is no trace"), (4, "a record has no type")];
+    let expected = [
+        (1, "the line is not a JSON value"),
+        (3, "this is not a trace"),
+        (4, "a record has no type"),
+    ];
     assert_eq!(bad(Format::Scamper, &text), expected);
 
     let good = r#"{"prb_id":1,"dst_addr":"192.0.2.9","result":[{"hop":1,"result":[{"from":"192.0.2.9","rtt":1}]}]}"#;
     let text = format!("[{good},\n{{\"prb_id\":-1}},\n{good},\n{{\"prb_id\"]");
-    let expected = [(2, "this is no traceroute of Atlas"), (4, "the text is no JSON from here on")];
+    let expected =
+        [(2, "this is not a traceroute of Atlas"), (4, "the text is not JSON from here on")];
     assert_eq!(bad(Format::Atlas, &text), expected);
 
     let good = std::fs::read_to_string(sample("mtr.json")).unwrap();
     let text = format!("{{\"report\":1}}{good}x");
-    let expected = [(1, "this is no report of mtr"), (12, "the text is no JSON from here on")];
+    let expected = [(1, "this is not a report of mtr"), (12, "the text is not JSON from here on")];
     assert_eq!(bad(Format::Mtr, &text), expected);
 
     let text = "  1.|-- 192.0.2.1  0.0% 1 1 1 1 1 1\nHOST: pc Loss%\n 1.|-- 192.0.2.1 0.0% 10 1 1 1 1 0\n 2.|-- 192.0.2.2 0.0%\n";
-    let expected = [(1, "a hop before any `HOST:` line"), (4, "this is no hop of a report of mtr")];
+    let expected =
+        [(1, "a hop before any `HOST:` line"), (4, "this is not a hop of a report of mtr")];
     assert_eq!(bad(Format::MtrReport, text), expected);
 }
 

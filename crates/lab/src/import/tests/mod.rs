@@ -136,7 +136,7 @@ fn what_is_nothing_is_refused_with_the_first_reason() {
     assert_eq!(read("hello\n", None), "x is of no kind that is known: say which with --format");
     assert_eq!(
         read("hello\n", Some(Format::AsRelations)),
-        "nothing in x can be taken as as-relations: this is no relation of two ASes (x:1: hello)"
+        "nothing in x can be taken as as-relations: this is not a relation of two ASes (x:1: hello)"
     );
     let (network, _) = importer.finish(&ImportOptions::default()).unwrap();
     assert_eq!(network.nodes(), 0);

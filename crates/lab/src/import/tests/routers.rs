@@ -66,15 +66,15 @@ fn bad_lines_are_reported_and_the_others_taken() {
     let expected = [
         (2, "another router has this address"),
         (3, "the router stands here a second time"),
-        (4, "a router's line has a word that is no address"),
+        (4, "a router's line has a word that is not an address"),
     ];
     assert_eq!(bad(Format::Nodes, text), expected);
 
     let text = "link L1: N1:192.0.2.1 N2\nlink L2: N1:192.0.2.1\nlink L3 N1 N2\nlink L4: N2:192.0.2.1 N1:y\nlink L5: N2:192.0.2.1 N3\n";
     let expected = [
         (2, "a link joins two routers at least"),
-        (3, "this is no link of routers"),
-        (4, "this is no link of routers"),
+        (3, "this is not a link of routers"),
+        (4, "this is not a link of routers"),
         (5, "another router has this address"),
     ];
     assert_eq!(bad(Format::Links, text), expected);

@@ -129,7 +129,7 @@ traceroute to 192.0.2.9 (192.0.2.9), 30 hops max
 what is this?
  9  192.0.2.9  9 ms
 ";
-    let hop = "this is no hop of a traceroute";
+    let hop = "this is not a hop of a traceroute";
     let answers = "the answers of this hop cannot be read";
     let expected = [
         (1, "a hop before any `traceroute to` line"),

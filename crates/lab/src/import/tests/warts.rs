@@ -106,7 +106,7 @@ fn what_is_cut_or_wrong_is_reported() {
     let mut wrong = whole.clone();
     wrong.extend(b"garbage, but long enough");
     let (taken, report) = read(&wrong);
-    assert!(taken && report.bad[0].what.starts_with("this is no record of warts"));
+    assert!(taken && report.bad[0].what.starts_with("this is not a record of warts"));
     // An address that was not there.
     let (taken, report) = read(&trace(&[hop(1, 500, [11, 0], &[0, 0, 0, 0, 9])]));
     assert!(!taken && report.bad[0].what == "the trace cannot be read");

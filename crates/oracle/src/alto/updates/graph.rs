@@ -79,9 +79,9 @@ pub struct Bounds {
     pub bytes: usize,
 }
 
-/// A new version is no JSON object; it is not taken.
+/// A new version is not a JSON object; it is not taken.
 #[derive(Debug, thiserror::Error)]
-#[error("the resource's new version is no JSON object: {0}")]
+#[error("the resource's new version is not a JSON object: {0}")]
 pub struct NotJson(#[from] serde_json::Error);
 
 #[derive(Debug)]

@@ -26,9 +26,9 @@ const DAY_S: u64 = 86_400;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Day(pub(super) i64);
 
-/// A text is no day.
+/// A text is not a day.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no day: write it as 2026-01-31")]
+#[error("{0:?} is not a day: write it as 2026-01-31")]
 pub struct DayError(String);
 
 impl FromStr for Day {

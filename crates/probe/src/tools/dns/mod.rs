@@ -99,7 +99,9 @@ impl Settings {
 pub fn kind(text: &str) -> Result<u16, String> {
     let known = Rtype::from_mnemonic(text.as_bytes()).map(Rtype::to_int);
     known.or_else(|| text.parse().ok()).ok_or_else(|| {
-        format!("`{text}` is no type of record: give its number or its name, such as A, AAAA or MX")
+        format!(
+            "`{text}` is not a type of record: give its number or its name, such as A, AAAA or MX"
+        )
     })
 }
 

@@ -43,7 +43,7 @@ pub enum Error {
     Control(io::Error),
     /// What the other station says is not of the protocol.
     #[error(
-        "the other station sent what is no message of a throughput test: {0}; is it of another version of nigh?"
+        "the other station sent what is not a message of a throughput test: {0}; is it of another version of nigh?"
     )]
     Protocol(#[from] ControlError),
     /// A message at the wrong time.

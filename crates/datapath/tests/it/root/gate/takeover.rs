@@ -201,7 +201,7 @@ fn maps_that_do_not_fit_are_made_anew_and_bypass_outlives_a_process() {
     let elsewhere = tempfile::tempdir().unwrap();
     let settings = Settings { pin: Some(elsewhere.path().into()), ..larger };
     let error = Gate::open(&settings).unwrap_err();
-    assert!(error.to_string().contains("no folder of a BPF file system"), "{error}");
+    assert!(error.to_string().contains("not a folder of a BPF file system"), "{error}");
 }
 
 #[test]

@@ -186,7 +186,7 @@ fn a_pipe_that_is_there_stays_with_its_rights_and_nothing_else_is_taken_for_one(
     std::os::unix::fs::symlink(&path, &link).expect("a link");
     for path in [&file, &link] {
         let error = Pipe::open(head(), path).expect_err("no pipe").to_string();
-        assert!(error.contains("is no pipe"), "{error}");
+        assert!(error.contains("is not a pipe"), "{error}");
     }
     assert_eq!(fs::read(&file).expect("a file"), b"text");
     let error = Pipe::open(head(), Path::new("/nonexistent/pipe")).expect_err("no folder");

@@ -267,7 +267,10 @@ fn what_cannot_be_is_refused_with_a_reason() {
         (&["eth0", "--policy", "strict", "--write", "/nowhere/out"], "/nowhere/out"),
         (&["eth0", "--policy", "strict", "--write", pipe], "give it to --fifo"),
         (&["eth0", "--policy", "strict", "--tap", "eth0"], "another name"),
-        (&["eth0", "--policy", "strict", "--tap", "a-name-that-is-too-long"], "no name of a TAP"),
+        (
+            &["eth0", "--policy", "strict", "--tap", "a-name-that-is-too-long"],
+            "not the name of a TAP",
+        ),
     ] {
         let words = [&[env!("CARGO_BIN_EXE_nigh"), "mask", "live"], words].concat();
         let done = host.run(&words, LIMIT).expect("an end");
