@@ -1,8 +1,8 @@
 //! Why this station cannot promise what it is to promise of its clock, in sentences for people.
 
 use super::ntp::Sample;
-use crate::{interval::MaximumError, record};
-use std::{fmt, net::IpAddr, time::Duration};
+use crate::{interval::MaximumError, record, status::duration};
+use std::{net::IpAddr, time::Duration};
 
 /// What is wrong, a sentence each; nothing is when no limit is to be kept.
 pub(super) fn problems<'a>(
@@ -18,13 +18,13 @@ pub(super) fn problems<'a>(
         None => problems.push(format!(
             "clock: {} gives no maximum error, so no bound can be promised, and probe.clock.limit is {}{}",
             clock.source,
-            Span(limit_ns),
+            duration(limit_ns),
             past(clock, "it was last set")
         )),
         Some(error_ns) if error_ns > limit_ns => problems.push(format!(
             "clock: the maximum error is {}, and probe.clock.limit is {}{}",
-            Span(error_ns),
-            Span(limit_ns),
+            duration(error_ns),
+            duration(limit_ns),
             if clock.holdover { past(clock, "it runs on by itself, last set") } else { String::new() }
         )),
         Some(_) => {}
@@ -43,29 +43,14 @@ fn contradiction(address: IpAddr, sample: &Sample, now: MaximumError) -> Option<
         format!(
             "clock: this station's and that of NTP server {address} are at least {} apart, and by what they \
              promise at most {}: one of them is worse than it reports",
-            Span(apart_ns),
-            Span(allowed_ns)
+            duration(apart_ns),
+            duration(allowed_ns)
         )
     })
 }
 
 fn past(clock: &record::Clock, what: &str) -> String {
     clock.since_update_seconds.map_or_else(String::new, |s| format!("; {what} {s:.0} s ago"))
-}
-
-/// A time in the unit that reads best.
-struct Span(u64);
-
-impl fmt::Display for Span {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ns = self.0 as f64;
-        match self.0 {
-            0..1_000 => write!(f, "{ns} ns"),
-            1_000..1_000_000 => write!(f, "{:.1} us", ns / 1e3),
-            1_000_000..1_000_000_000 => write!(f, "{:.1} ms", ns / 1e6),
-            _ => write!(f, "{:.1} s", ns / 1e9),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -56,10 +56,7 @@ pub struct Job {
     pub seed: u64,
 }
 
-/// Scatters numbers: SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators").
-pub(crate) const fn scatter(value: u64) -> u64 {
-    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ (value >> 31)
+/// Scatters numbers: neighboring ones become far apart.
+pub(crate) fn scatter(value: u64) -> u64 {
+    wire::random::Random::new(value).bits()
 }

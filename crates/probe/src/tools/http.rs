@@ -37,18 +37,15 @@ const LONGEST_WAIT: Duration = Duration::from_secs(600);
 const MOST_BYTES: u64 = 1 << 40;
 
 /// How a page is fetched.
-#[derive(Clone, Debug, PartialEq, Eq, clap::Args, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
     /// Time for the whole page
-    #[arg(short, long, value_name = "TIME", default_value = "30s", value_parser = config::duration)]
     #[serde(with = "humantime_serde")]
     pub wait: Duration,
     /// Longest page, in bytes
-    #[arg(long, value_name = "BYTES", default_value_t = 64 << 20)]
     pub most: u64,
     /// PEM file of the authorities that may vouch for servers, in place of the system's
-    #[arg(long, value_name = "FILE")]
     pub authority: Option<PathBuf>,
 }
 

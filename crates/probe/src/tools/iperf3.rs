@@ -42,24 +42,19 @@ const LONGEST_COMPLAINT: usize = 300;
 const MOST_MOMENTS: usize = super::throughput::MOST_MOMENTS;
 
 /// A test with iperf3.
-#[derive(Clone, Debug, PartialEq, Eq, clap::Args, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
     /// Datagrams instead of TCP
-    #[arg(short, long)]
     pub udp: bool,
     /// From the other end to this one
-    #[arg(short, long)]
     pub reverse: bool,
     /// How long data are sent, in whole seconds
-    #[arg(short, long, value_name = "TIME", default_value = "10s", value_parser = config::duration)]
     #[serde(with = "humantime_serde")]
     pub duration: Duration,
     /// Most bits a second of all connections together, such as 100M; UDP needs it
-    #[arg(short, long, value_name = "BITS", value_parser = super::throughput::rate)]
     pub rate: Option<u64>,
     /// Connections side by side
-    #[arg(short, long, value_name = "CONNECTIONS", default_value_t = 1)]
     pub streams: u16,
 }
 

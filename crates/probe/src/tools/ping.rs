@@ -34,21 +34,17 @@ const LEAST_SIZE: u16 = 8;
 const MOST_SIZE: u16 = 65_507;
 
 /// What is sent.
-#[derive(Clone, Debug, PartialEq, Eq, clap::Args, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
     /// Requests to send
-    #[arg(short = 'n', long, value_name = "REQUESTS", default_value_t = 10)]
     pub count: u32,
     /// Time from one request to the next
-    #[arg(short, long, value_name = "TIME", default_value = "200ms", value_parser = config::duration)]
     #[serde(with = "humantime_serde")]
     pub interval: Duration,
     /// Bytes that a request carries
-    #[arg(short, long, value_name = "BYTES", default_value_t = 56)]
     pub size: u16,
     /// A reply that takes longer is lost
-    #[arg(short, long, value_name = "TIME", default_value = "2s", value_parser = config::duration)]
     #[serde(with = "humantime_serde")]
     pub wait: Duration,
 }

@@ -43,21 +43,17 @@ const PLATEAUS: [u32; 22] = [
 const MARK: usize = 8;
 
 /// How an MTU is found.
-#[derive(Clone, Debug, PartialEq, Eq, clap::Args, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
     /// What is sent
-    #[arg(short, long, value_name = "TRANSPORT", value_enum, default_value_t)]
     pub transport: Transport,
     /// Packets of a length that are not answered before it counts as too long
-    #[arg(short, long, value_name = "PACKETS", default_value_t = 3)]
     pub attempts: u8,
     /// An answer that takes longer does not come
-    #[arg(short, long, value_name = "TIME", default_value = "1s", value_parser = config::duration)]
     #[serde(with = "humantime_serde")]
     pub wait: Duration,
     /// Destination port (UDP), one that nobody uses
-    #[arg(short, long, value_name = "PORT", default_value_t = 33_434)]
     pub port: u16,
 }
 

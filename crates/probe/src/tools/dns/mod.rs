@@ -30,26 +30,21 @@ const LONGEST_WAIT: Duration = Duration::from_secs(60);
 const MOST_ATTEMPTS: u8 = 10;
 
 /// A question to a name server.
-#[derive(Clone, Debug, PartialEq, Eq, clap::Args, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
     /// The name that is asked for
-    #[arg(value_name = "NAME")]
     pub name: Name,
     /// Type of record: A, AAAA, NS, MX, ..., or its number
-    #[arg(short, long = "type", value_name = "TYPE", default_value = "A", value_parser = kind)]
     #[serde(default = "address")]
     pub kind: u16,
     /// Ask over TCP only
-    #[arg(long)]
     #[serde(default)]
     pub tcp: bool,
     /// An answer that takes longer does not come
-    #[arg(short, long, value_name = "TIME", default_value = "2s", value_parser = config::duration)]
     #[serde(default = "two_seconds", with = "humantime_serde")]
     pub wait: Duration,
     /// How often the question is sent over UDP when no answer comes
-    #[arg(short, long, value_name = "TIMES", default_value_t = 1)]
     #[serde(default = "once")]
     pub attempts: u8,
 }

@@ -47,30 +47,23 @@ impl Transport {
 }
 
 /// A throughput test.
-#[derive(Clone, Debug, PartialEq, Eq, clap::Args, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
     /// Over what data are sent
-    #[arg(short, long, value_name = "TRANSPORT", value_enum, default_value_t)]
     pub transport: Transport,
     /// From the other station to this one
-    #[arg(short, long)]
     pub reverse: bool,
     /// How long data are sent
-    #[arg(short, long, value_name = "TIME", default_value = "10s", value_parser = config::duration)]
     #[serde(with = "humantime_serde")]
     pub duration: Duration,
     /// Most bits a second, such as 100M; UDP needs it, TCP and psock take what they get without
-    #[arg(short, long, value_name = "BITS", value_parser = rate)]
     pub rate: Option<u64>,
     /// Connections side by side (TCP, psock)
-    #[arg(short, long, value_name = "CONNECTIONS", default_value_t = 1)]
     pub streams: u16,
     /// Bytes that a datagram carries (UDP)
-    #[arg(short, long, value_name = "BYTES", default_value_t = 1400)]
     pub datagram: u16,
     /// Congestion control of the sender (TCP, psock), such as bbr
-    #[arg(short, long, value_name = "NAME")]
     pub congestion: Option<String>,
 }
 

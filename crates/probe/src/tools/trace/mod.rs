@@ -38,30 +38,23 @@ const LONGEST_WAIT: Duration = Duration::from_secs(10);
 const MARK: usize = 8;
 
 /// How a path is found.
-#[derive(Clone, Debug, PartialEq, Eq, clap::Args, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
     /// What is sent
-    #[arg(short, long, value_name = "TRANSPORT", value_enum, default_value_t)]
     pub transport: Transport,
     /// Most hops
-    #[arg(long, value_name = "HOPS", default_value_t = 30)]
     pub hops: u8,
     /// Packets to each hop
-    #[arg(short, long, value_name = "PACKETS", default_value_t = 3)]
     pub attempts: u8,
     /// A hop that does not answer for so long is silent
-    #[arg(short, long, value_name = "TIME", default_value = "1s", value_parser = config::duration)]
     #[serde(with = "humantime_serde")]
     pub wait: Duration,
     /// After so many silent hops there is no path to be seen
-    #[arg(long, value_name = "HOPS", default_value_t = 5)]
     pub silent: u8,
     /// Destination port (UDP); another one may be another path where routers spread flows
-    #[arg(short, long, value_name = "PORT", default_value_t = 33_434)]
     pub port: u16,
     /// Find the path's MTU as well
-    #[arg(long)]
     pub mtu: bool,
 }
 
