@@ -40,12 +40,12 @@ const MOST_BYTES: u64 = 1 << 40;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
-    /// Time for the whole page
+    /// Time for the whole page.
     #[serde(with = "humantime_serde")]
     pub wait: Duration,
-    /// Longest page, in bytes
+    /// Longest page, in bytes.
     pub most: u64,
-    /// PEM file of the authorities that may vouch for servers, in place of the system's
+    /// PEM file of the authorities that may vouch for servers, in place of the system's.
     pub authority: Option<PathBuf>,
 }
 

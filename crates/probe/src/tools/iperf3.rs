@@ -45,16 +45,16 @@ const MOST_MOMENTS: usize = super::throughput::MOST_MOMENTS;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
-    /// Datagrams instead of TCP
+    /// Datagrams instead of TCP.
     pub udp: bool,
-    /// From the other end to this one
+    /// From the other end to this one.
     pub reverse: bool,
-    /// How long data are sent, in whole seconds
+    /// How long data are sent, in whole seconds.
     #[serde(with = "humantime_serde")]
     pub duration: Duration,
-    /// Most bits a second of all connections together, such as 100M; UDP needs it
+    /// Most bits a second of all connections together, such as 100M; UDP needs it.
     pub rate: Option<u64>,
-    /// Connections side by side
+    /// Connections side by side.
     pub streams: u16,
 }
 

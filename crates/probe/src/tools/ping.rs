@@ -37,14 +37,14 @@ const MOST_SIZE: u16 = 65_507;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
-    /// Requests to send
+    /// Requests to send.
     pub count: u32,
-    /// Time from one request to the next
+    /// Time from one request to the next.
     #[serde(with = "humantime_serde")]
     pub interval: Duration,
-    /// Bytes that a request carries
+    /// Bytes that a request carries.
     pub size: u16,
-    /// A reply that takes longer is lost
+    /// A reply that takes longer is lost.
     #[serde(with = "humantime_serde")]
     pub wait: Duration,
 }

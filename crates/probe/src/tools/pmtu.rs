@@ -46,14 +46,14 @@ const MARK: usize = 8;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
-    /// What is sent
+    /// What is sent.
     pub transport: Transport,
-    /// Packets of a length that are not answered before it counts as too long
+    /// Packets of a length that are not answered before it counts as too long.
     pub attempts: u8,
-    /// An answer that takes longer does not come
+    /// An answer that takes longer does not come.
     #[serde(with = "humantime_serde")]
     pub wait: Duration,
-    /// Destination port (UDP), one that nobody uses
+    /// Destination port (UDP), one that nobody uses.
     pub port: u16,
 }
 

@@ -33,18 +33,18 @@ const MOST_ATTEMPTS: u8 = 10;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// The name that is asked for
+    /// The name that is asked for.
     pub name: Name,
-    /// Type of record: A, AAAA, NS, MX, ..., or its number
+    /// Type of record: A, AAAA, NS, MX, ..., or its number.
     #[serde(default = "address")]
     pub kind: u16,
-    /// Ask over TCP only
+    /// Ask over TCP only.
     #[serde(default)]
     pub tcp: bool,
-    /// An answer that takes longer does not come
+    /// An answer that takes longer does not come.
     #[serde(default = "two_seconds", with = "humantime_serde")]
     pub wait: Duration,
-    /// How often the question is sent over UDP when no answer comes
+    /// How often the question is sent over UDP when no answer comes.
     #[serde(default = "once")]
     pub attempts: u8,
 }

@@ -50,20 +50,20 @@ impl Transport {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
-    /// Over what data are sent
+    /// Over what data are sent.
     pub transport: Transport,
-    /// From the other station to this one
+    /// From the other station to this one.
     pub reverse: bool,
-    /// How long data are sent
+    /// How long data are sent.
     #[serde(with = "humantime_serde")]
     pub duration: Duration,
-    /// Most bits a second, such as 100M; UDP needs it, TCP and psock take what they get without
+    /// Most bits a second, such as 100M; UDP needs it, TCP and psock take what they get without.
     pub rate: Option<u64>,
     /// Connections side by side (TCP, psock)
     pub streams: u16,
     /// Bytes that a datagram carries (UDP)
     pub datagram: u16,
-    /// Congestion control of the sender (TCP, psock), such as bbr
+    /// Congestion control of the sender (TCP, psock), such as bbr.
     pub congestion: Option<String>,
 }
 

@@ -41,20 +41,20 @@ const MARK: usize = 8;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
-    /// What is sent
+    /// What is sent.
     pub transport: Transport,
-    /// Most hops
+    /// Most hops.
     pub hops: u8,
-    /// Packets to each hop
+    /// Packets to each hop.
     pub attempts: u8,
-    /// A hop that does not answer for so long is silent
+    /// A hop that does not answer for so long is silent.
     #[serde(with = "humantime_serde")]
     pub wait: Duration,
-    /// After so many silent hops there is no path to be seen
+    /// After so many silent hops there is no path to be seen.
     pub silent: u8,
-    /// Destination port (UDP); another one may be another path where routers spread flows
+    /// Destination port (UDP); another one may be another path where routers spread flows.
     pub port: u16,
-    /// Find the path's MTU as well
+    /// Find the path's MTU as well.
     pub mtu: bool,
 }
 
