@@ -232,7 +232,10 @@ fn status(running: &Running) -> Value {
 }
 
 fn in_force(value: u32) -> Value {
-    let state = json!({ "value": value, "committed": null, "prepared": 0 });
+    // The last two keys are added to what the job reports.
+    let state = json!({
+        "value": value, "committed": null, "prepared": 0, "healthy": true, "problems": []
+    });
     json!({ "one": state, "two": state, "three": state })
 }
 
