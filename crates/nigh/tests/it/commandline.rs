@@ -352,9 +352,10 @@ fn c_is_the_configuration_and_nothing_else() {
 
 #[test]
 fn every_summary_is_an_order() {
-    const VERBS: &str = "Anonymize Ask Build Carry Change Check Classify Create Delete Explain Find Follow \
-                         Forward Generate Let Limit List Make Mask Measure Print Query Read Receive \
-                         Refuse Remove Run Say Send Set Show Switch Take Watch Write";
+    const VERBS: &str = "Anonymize Ask Build Capture Carry Change Check Classify Create Delete \
+                         Explain Find Follow Forward Generate Let Limit List Make Mask Measure \
+                         Print Query Read Receive Refuse Remove Run Say Send Set Show Switch \
+                         Take Unblock Watch Write";
     fn walk(command: &clap::Command, path: &str, wrong: &mut Vec<String>) {
         let about = command.get_about().map(ToString::to_string).unwrap_or_default();
         let first = about.split([' ', ',']).next().unwrap_or_default();

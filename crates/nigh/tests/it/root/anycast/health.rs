@@ -102,13 +102,14 @@ fn a_detached_program_is_withdrawn_at_once() {
     let id = ours["id"].to_string();
     core.node(0).check(&["bpftool", "link", "detach", "id", &id]).unwrap();
     core.await_routes(0, false);
+    // The status follows each round of checks. The program is attached again, and the prefixes are
+    // announced when the probes come back.
+    reload(&nigh, &sections(0, ""));
     wait_until("the record", LIMIT, || !upstream(&nigh)["withdrawal"]["written"].is_null())
         .unwrap();
     let upstream = upstream(&nigh);
     assert!(upstream["withdrawal"]["fault"].as_str().unwrap().contains("program:eth0"));
     assert_withdrawal_in_order(&upstream);
-    // It is attached again, and announced when the probes come back.
-    reload(&nigh, &sections(0, ""));
     core.await_routes(0, true);
     assert_eq!(status(&nigh)["interfaces"][0]["mode"], "native");
 }
@@ -120,12 +121,13 @@ fn a_link_that_is_down_is_withdrawn_at_once() {
     core.await_routes(0, true);
     set_second_link(&core, "down");
     core.await_routes(0, false);
+    // The status follows each round of checks.
+    reload(&nigh, &on_second_link("probe = \"program\""));
     wait_until("the record", LIMIT, || !upstream(&nigh)["withdrawal"]["written"].is_null())
         .unwrap();
     assert_withdrawal_in_order(&upstream(&nigh));
     assert_eq!(failed(&status(&nigh)), Some("link:eth1"));
     set_second_link(&core, "up");
-    reload(&nigh, &on_second_link("probe = \"program\""));
     core.await_routes(0, true);
 }
 
