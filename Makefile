@@ -25,6 +25,7 @@ test-fresh: ## `make test` in a new Debian tree below target/ (SUITE=bookworm), 
 
 soak: ## all tests in their full sizes, and a minute of each fuzz target (JOBS="gate lab": of these jobs)
 	@scripts/setup test
+	@scripts/setup fuzz
 	@scripts/test soak $(JOBS)
 
 build: ## the program, optimized: target/release/nigh
@@ -80,9 +81,9 @@ bench-mask: ## the mask's beside traceanon, tcprewrite and pktanon: target/bench
 	@scripts/setup bench-mask
 	@scripts/bench mask
 
-fuzz: ## a minute of each fuzz target (FUZZ_SECONDS=N: another time)
-	@scripts/setup test
-	@scripts/fuzz $(or $(FUZZ_SECONDS),60)
+fuzz: ## a minute of each fuzz target (FUZZ_SECONDS=N: another time; CHANGED=COMMIT: what changed since)
+	@scripts/setup fuzz
+	@scripts/fuzz $(or $(FUZZ_SECONDS),60) $(if $(CHANGED),--changed $(CHANGED))
 
 audit: ## licences, sources and known weaknesses of all dependencies (needs network)
 	@scripts/setup audit
