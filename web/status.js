@@ -411,7 +411,7 @@ async function refresh() {
       const echo = state.echo;
       const top = await ask('api/v1/echo/top');
       const counts = echo.ledger || { rows: [], other: { received: 0, answered: 0, passed: 0 } };
-      rates(book.rows, now);
+      rates(counts.rows, now);
       interfaces(echo.interfaces || []);
       ledger(counts);
       latency(echo.latency);

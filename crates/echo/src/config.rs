@@ -170,8 +170,8 @@ pub struct HealthConfig {
     pub hold: Duration,
     /// How to verify that the program answers.
     pub probe: Probe,
-    /// Largest share of the requests in an interval, 0 to 1, that may be dropped by the node's own limit or
-    /// for lack of a route; 1 is off.
+    /// Largest share of the requests in an interval, 0 to 1, that may be dropped by the node's own limit;
+    /// 1 is off.
     pub max_drop_ratio: f64,
     /// Commands (program and arguments, no shell) that exit with 0 while healthy. Each is started
     /// once a second, or once an interval if that is longer, and killed when the next is due.

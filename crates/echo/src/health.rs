@@ -24,7 +24,7 @@ pub enum Check {
     Probe6(String),
     /// The kernel has the service addresses, if it answers itself.
     Addresses,
-    /// Few arrivals are dropped by this node's own limit or for lack of a route.
+    /// Few arrivals are dropped by this node's own limit.
     Drops,
     /// The command of this index in `anycast.health.commands`.
     Command(usize),

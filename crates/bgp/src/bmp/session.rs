@@ -89,7 +89,7 @@ pub struct Counters {
     pub malformed: u64,
     /// Routes from inside the AS, not taken.
     pub internal: u64,
-    /// Routes and peers that were refused because the session has reached its limit.
+    /// Routes that were refused because the session has reached its limit.
     pub refused: u64,
     /// Messages about one peer that could not be taken; see [`Fault`].
     pub faults: u64,
@@ -229,7 +229,7 @@ impl Session {
         self.description.as_deref()
     }
 
-    /// The last message about a peer that could not be taken.
+    /// The last message about a peer that could not be taken, if the peer has not come up again since.
     pub fn fault(&self) -> Option<&Fault> {
         self.fault.as_ref()
     }
@@ -316,15 +316,25 @@ impl Session {
                 Kind::PeerDown => {
                     self.counters.peers_down += 1;
                     self.close(&header, rib);
+                    if let Some(address) = peer {
+                        self.internal.remove(&address);
+                    }
                     Ok(())
                 }
                 _ => self.routes(&header, rest, rib).map_err(|error| error.to_string()),
             };
             result.inspect_err(|_| self.close(&header, rib))
         });
-        if let Err(why) = result {
-            self.counters.faults += 1;
-            self.fault = Some(Fault { peer, kind, why });
+        match result {
+            Err(why) => {
+                self.counters.faults += 1;
+                self.fault = Some(Fault { peer, kind, why });
+            }
+            // It is well again.
+            Ok(()) if kind == Kind::PeerUp => {
+                self.fault = self.fault.take().filter(|fault| fault.peer != peer);
+            }
+            Ok(()) => {}
         }
     }
 
@@ -375,8 +385,20 @@ impl Session {
     /// (RFC 7854 section 4.10).
     fn peer_up(&mut self, header: &PeerHeader, body: &[u8], rib: &mut Rib) -> Result<(), String> {
         self.counters.peers_up += 1;
-        let [sent, received] = opens(body)?;
-        self.local_as = sent.map(|open| open.asn.0).or(self.local_as);
+        let opens = opens(body);
+        if let Ok([Some(sent), _]) = &opens {
+            self.local_as = Some(sent.asn.0);
+        }
+        // Also of a peer that is refused below: routes by way of it leave elsewhere.
+        let internal = self.local_as == Some(header.peer_as());
+        if let Some(address) = header.address() {
+            if !internal {
+                self.internal.remove(&address);
+            } else if self.internal.len() < self.settings.peers {
+                self.internal.insert(address);
+            }
+        }
+        let [sent, received] = opens?;
         let local_as = self.local_as.ok_or("it has no OPEN that shows the router's AS number")?;
         let key = key(header);
         let old = self.peers.remove(&key);
@@ -391,35 +413,26 @@ impl Session {
             rib.close(old.index);
         }
         let Some(index) = index else {
-            self.counters.refused += 1;
             return Err(format!("the router has more than {} peers", self.settings.peers));
         };
-        let internal = !key.loc && local_as == header.peer_as();
         let before = old.filter(|_| key.loc);
         let (add_path, carries) =
             before.map_or_else(Default::default, |old| (old.add_path, old.carries));
         let peer = Peer {
             index,
             local_as,
-            internal,
+            internal: internal && !key.loc,
             add_path: add_path.or(path_identifiers(sent, received, key.loc)),
             carries: carries.or(carried(sent, received)),
         };
-        if let (true, Some(address)) = (internal, key.address) {
-            self.internal.insert(address);
-        }
         self.peers.insert(key, peer);
         Ok(())
     }
 
-    /// The peer is down, and its routes are gone.
+    /// Takes the peer's routes away.
     fn close(&mut self, header: &PeerHeader, rib: &mut Rib) {
-        let key = key(header);
-        if let Some(peer) = self.peers.remove(&key) {
+        if let Some(peer) = self.peers.remove(&key(header)) {
             rib.close(peer.index);
-        }
-        if let Some(address) = key.address {
-            self.internal.remove(&address);
         }
     }
 

@@ -356,6 +356,7 @@ fn what_is_wrong_with_a_peer_costs_that_peer_its_routes_and_nobody_else() {
         router.send(&up);
         router.send(&update);
         assert_eq!(router.seen().len(), 2, "{part}");
+        assert_eq!(router.session.fault(), None, "{part}");
     }
     let mut router = Monitored::new();
     router.send(&initiation());
@@ -375,9 +376,24 @@ fn one_peer_too_many_is_refused_and_the_others_stay() {
     router.send(&up);
     router.send(&peer_up(header(pre(), B, 64502)));
     let counters = router.session.counters();
-    assert_eq!((counters.refused, counters.faults, router.session.peers()), (1, 1, 1));
+    assert_eq!((counters.refused, counters.faults, router.session.peers()), (0, 1, 1));
     let fault = router.session.fault().unwrap().to_string();
     assert_eq!(fault, format!("peer {B}: Peer Up: the router has more than 1 peers"));
+}
+
+#[test]
+fn a_chosen_route_by_way_of_a_refused_internal_peer_is_not_an_exit_here() {
+    let mut router = Monitored::new();
+    router.send(&initiation());
+    router.send(&peer_up(header(loc(), A, LOCAL_AS)));
+    let mut up = peer_up(header(pre(), "192.0.2.77", LOCAL_AS));
+    up.truncate(90);
+    up[4] = 90;
+    router.send(&up);
+    assert!(router.session.fault().is_some());
+    let route = announce_via("203.0.113.0/24", &[64501], "192.0.2.77", None);
+    router.update(&header(loc(), A, LOCAL_AS), route);
+    assert_eq!((router.seen(), router.session.counters().internal), (vec![], 1));
 }
 
 /// FRR writes a header alone for an OPEN that it has lost in a collision of connections.

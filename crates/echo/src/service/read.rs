@@ -103,7 +103,7 @@ pub(super) fn top(program: &EchoProgram, count: usize) -> Result<TopStatus, Ledg
     Ok(TopStatus { sources: sources.take(count).collect() })
 }
 
-/// All arrivals for service addresses so far, and of them the drops by this node's own limit or for lack of a route.
+/// All arrivals for service addresses so far, and of them the drops by this node's own limit.
 pub(super) fn arrivals(program: &EchoProgram) -> Result<[u64; 2], LedgerError> {
     let ledger = program.ledger()?;
     let rows = || ledger.rows.iter().map(|row| &row.counters);

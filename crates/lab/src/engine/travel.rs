@@ -13,7 +13,7 @@ use crate::{
 };
 
 impl Engine {
-    /// Sends a packet in flight from a node.
+    /// Sends a packet on its way from a node.
     pub(super) fn set_out(
         &mut self,
         now: Nanos,

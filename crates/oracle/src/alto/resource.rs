@@ -29,11 +29,11 @@ pub struct Request<'a> {
     pub content_type: Option<&'a str>,
     /// The whole body.
     pub body: &'a [u8],
-    /// Whoever asks, and when.
+    /// The client that asks, and when.
     pub asker: Asker,
 }
 
-/// Whoever asks, and when.
+/// The client that asks, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asker {
     /// What an empty list of endpoints stands for (11.5.1.3).

@@ -203,6 +203,8 @@ impl Router {
             rib: Rib::new(all.max_routes),
             connection: None,
             counted: Counters::default(),
+            fault: None,
+            warned: false,
             flush_at: None,
             drop_at: None,
             sender: sender.clone(),
@@ -253,6 +255,10 @@ struct Task {
     connection: Option<Connection>,
     /// What of the running session is in the report.
     counted: Counters,
+    /// Which peer's fault is shown.
+    fault: Option<Fault>,
+    /// One of this session was logged.
+    warned: bool,
     flush_at: Option<Instant>,
     /// When the stale routes are removed.
     drop_at: Option<Instant>,
@@ -353,6 +359,7 @@ impl Task {
         }
         tracing::info!(feed = %self.feed, "BMP connection opened");
         self.counted = Counters::default();
+        (self.fault, self.warned) = (None, false);
         self.connection = Some(Connection {
             stream,
             session: Session::new(self.settings),
@@ -377,7 +384,7 @@ impl Task {
                 connection.after = counters.messages;
             }
         }
-        let fault = session.fault().filter(|_| counters.faults > self.counted.faults).cloned();
+        let fault = session.fault().cloned();
         self.count(counters);
         if begins {
             tracing::info!(
@@ -393,9 +400,7 @@ impl Task {
             });
             send(&self.sender, &self.feed, News::Up).await;
         }
-        if let Some(fault) = fault {
-            self.fault(&fault);
-        }
+        self.show(fault);
         match result {
             Ok(Status::Open) => {}
             Ok(Status::Terminated(why)) => {
@@ -409,15 +414,25 @@ impl Task {
         self.lost(format!("the router sent malformed BMP: {error}"), true).await;
     }
 
-    /// One peer's routes are not taken until it comes up again; logged for the first of a session.
-    fn fault(&self, fault: &Fault) {
-        let why = format!("{fault}; its routes are skipped until the router reports it up again");
-        if self.counted.faults == 1 {
-            tracing::warn!(feed = %self.feed, "{why}");
-        } else {
-            tracing::debug!(feed = %self.feed, "{why}");
+    /// Shows which peer's routes are not taken until it comes up again; the first of a session is logged
+    /// as a warning.
+    fn show(&mut self, fault: Option<Fault>) {
+        if fault == self.fault {
+            return;
         }
-        self.report.update(|status| status.problem = Some(why));
+        let why = fault.as_ref().map(|fault| {
+            format!("{fault}; its routes are skipped until the router reports it up again")
+        });
+        match &why {
+            Some(why) if !self.warned => {
+                self.warned = true;
+                tracing::warn!(feed = %self.feed, "{why}");
+            }
+            Some(why) => tracing::debug!(feed = %self.feed, "{why}"),
+            None => {}
+        }
+        self.report.update(|status| status.problem = why);
+        self.fault = fault;
     }
 
     /// Adds what the session has counted since the last call to the report.

@@ -185,7 +185,7 @@ fn curves(body: &mut String, columns: &[Column], axis: &Axis, y: &impl Fn(f64) -
         }
         let mut path = String::new();
         for (i, (n, column)) in run.iter().enumerate() {
-            // What is between two of the same height blocks them.
+            // A point between two of the same height lies on the line between them.
             let near = [i.wrapping_sub(1), i + 1].map(|i| run.get(i).map(|(_, it)| height(it)));
             if near == [Some(height(column)); 2] {
                 continue;

@@ -22,7 +22,7 @@ pub const MAX_USES: usize = 64;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Request {
-    /// Whoever asks, and whom; first on a connection, and again to keep it alive.
+    /// The station that asks, and the one that is asked; first on a connection, and again to keep it alive.
     Hello {
         /// The version that is spoken.
         version: u32,

@@ -69,7 +69,7 @@ pub(super) struct Waiting {
     pub(super) handed_ns: u64,
 }
 
-/// A block in flight out.
+/// A block that is being sent.
 pub(super) struct Outgoing {
     pub(super) offset: u64,
     pub(super) bytes: Chunk,

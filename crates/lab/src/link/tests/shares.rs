@@ -34,7 +34,7 @@ fn independent_loss_has_its_share() {
         for (seed, link) in [(1, 0), (1, 1), (2, 0), (u64::MAX, u32::MAX)] {
             let outcomes = outcomes(&format!("loss={text}"), seed, link);
             assert_share(count(&outcomes, lost), PACKETS.into(), share, text);
-            // One loss does not predict the next packet, nor of the one after.
+            // One loss does not predict that of the next packet, nor of the one after.
             for apart in [1, 2] {
                 let both =
                     outcomes.windows(apart + 1).filter(|pair| lost(&pair[0]) && lost(&pair[apart]));

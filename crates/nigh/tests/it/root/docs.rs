@@ -1,4 +1,4 @@
-//! The metrics that a node with all jobs exports are those that the pages name.
+//! A node with all jobs: its metrics are those that the pages name, and its own page shows it.
 
 use crate::docs::pages;
 use std::{collections::BTreeSet, path::Path, time::Duration};
@@ -84,30 +84,56 @@ fn named(line: &str) -> Vec<&str> {
 /// Exported once the kernel knows the error of its clock, which no test can promise.
 const WHEN_KNOWN: &str = "nigh_probe_clock_error_seconds";
 
+/// A node with all jobs, and its neighbors.
+struct Whole {
+    nigh: Nigh,
+    node: Namespace,
+    _neighbors: [Namespace; 2],
+    folder: tempfile::TempDir,
+}
+
+impl Whole {
+    fn start() -> Self {
+        let node = Namespace::new("node").unwrap();
+        let external = Namespace::new("external").unwrap();
+        let internal = Namespace::new("internal").unwrap();
+        link(
+            End::new(&node, "eth0").address("192.0.2.1/30"),
+            End::new(&external, "eth0").address("192.0.2.2/30"),
+        )
+        .unwrap();
+        link(
+            End::new(&node, "eth1").address("10.1.0.1/24"),
+            End::new(&internal, "eth0").address("10.1.0.2/24"),
+        )
+        .unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["parquet", "audit"] {
+            std::fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        let sections = sections(folder.path());
+        let nigh = Nigh::start(&node, Path::new(BINARY), "node-a", &sections).unwrap();
+        Self { nigh, node, _neighbors: [external, internal], folder }
+    }
+}
+
+#[test]
+fn the_status_page_shows_all_jobs() {
+    let Whole { nigh, node, folder, .. } = &Whole::start();
+    let script = folder.path().join("status.js");
+    std::fs::write(&script, nigh.http(node, "/status.js").unwrap().1).unwrap();
+    let page = folder.path().join("page.js");
+    std::fs::write(&page, include_str!("page.js")).unwrap();
+    let [page, script] = [&page, &script].map(|path| path.to_str().unwrap());
+    node.check(&["node", page, script, "http://127.0.0.1:9160/"]).unwrap();
+}
+
 #[test]
 fn the_metrics_that_are_named_and_exported_are_the_same() {
-    let node = Namespace::new("node").unwrap();
-    let external = Namespace::new("external").unwrap();
-    let internal = Namespace::new("internal").unwrap();
-    link(
-        End::new(&node, "eth0").address("192.0.2.1/30"),
-        End::new(&external, "eth0").address("192.0.2.2/30"),
-    )
-    .unwrap();
-    link(
-        End::new(&node, "eth1").address("10.1.0.1/24"),
-        End::new(&internal, "eth0").address("10.1.0.2/24"),
-    )
-    .unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    for name in ["parquet", "audit"] {
-        std::fs::create_dir(folder.path().join(name)).unwrap();
-    }
-    let sections = sections(folder.path());
-    let nigh = Nigh::start(&node, Path::new(BINARY), "node-a", &sections).unwrap();
+    let Whole { nigh, node, .. } = &Whole::start();
     let mut exports = BTreeSet::new();
     wait_until("figures of all jobs", Duration::from_secs(20), || {
-        exports = exported(&nigh.http(&node, "/metrics").unwrap().1);
+        exports = exported(&nigh.http(node, "/metrics").unwrap().1);
         exports.contains("nigh_probe_stamp_sent_total")
             && exports.contains("nigh_oracle_builds_total")
     })

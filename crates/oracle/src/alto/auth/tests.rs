@@ -102,7 +102,7 @@ fn the_example_at_the_gate() {
     assert_eq!(refused, Err(Refusal::Nonce));
 }
 
-/// RFC 7616 section 3.9.2: a name that does not fit a quoted string, in both directions to write it.
+/// RFC 7616 section 3.9.2: a name that does not fit a quoted string, in both forms.
 #[test]
 fn names_in_utf_8() {
     let extended =
