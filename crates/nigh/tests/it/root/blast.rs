@@ -191,8 +191,8 @@ fn what_cannot_be_done_is_one_clear_sentence() {
 fn progress_is_shown_on_a_terminal_only() {
     let here = Namespace::new("bar").unwrap();
     let words = "127.0.0.1 --count 600";
-    // script(1) runs a command on a terminal of its own.
-    let line = format!("{NIGH} blast {words}");
+    // script(1) runs a command on a terminal of its own; nothing is drawn on a dumb one.
+    let line = format!("TERM=xterm {NIGH} blast {words}");
     let shown = here.check(&["script", "-qec", &line, "/dev/null"]).unwrap();
     assert!(shown.contains("/600 sent, "), "{shown:?}");
     let plain = blast(&here, words);
