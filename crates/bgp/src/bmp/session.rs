@@ -325,16 +325,9 @@ impl Session {
             };
             result.inspect_err(|_| self.close(&header, rib))
         });
-        match result {
-            Err(why) => {
-                self.counters.faults += 1;
-                self.fault = Some(Fault { peer, kind, why });
-            }
-            // It is well again.
-            Ok(()) if kind == Kind::PeerUp => {
-                self.fault = self.fault.take().filter(|fault| fault.peer != peer);
-            }
-            Ok(()) => {}
+        if let Err(why) = result {
+            self.counters.faults += 1;
+            self.fault = Some(Fault { peer, kind, why });
         }
     }
 
@@ -426,6 +419,8 @@ impl Session {
             carries: carries.or(carried(sent, received)),
         };
         self.peers.insert(key, peer);
+        // It is well again.
+        self.fault = self.fault.take().filter(|fault| fault.peer != key.address);
         Ok(())
     }
 
