@@ -4,12 +4,11 @@
 //! same follows), ` text` (goes on with the last number) or `NNNN text` (the end), BIRD 2.0
 //! programmer's documentation, "Client/server protocol".
 
-use crate::{Error, Namespace, Process, folder, wait_until};
+use crate::{Error, LIMIT, Namespace, Process, folder, wait_until};
 use std::{
     io::{BufRead, BufReader, Write},
     os::unix::net::UnixStream,
     path::PathBuf,
-    time::Duration,
 };
 use tempfile::TempDir;
 
@@ -34,7 +33,7 @@ impl Bird {
         let process = namespace.spawn(&["bird", "-f", "-c", &conf, "-s", &socket, "-P", &pid])?;
         let mut bird = Self { process, folder };
         let mut ended = false;
-        let up = wait_until("BIRD's control socket", Duration::from_secs(10), || {
+        let up = wait_until("BIRD's control socket", LIMIT, || {
             ended = bird.process.ended().is_some();
             ended || bird.query("show status").is_ok()
         });
@@ -67,7 +66,7 @@ impl Bird {
 
     fn exchange(&self, command: &str) -> std::io::Result<Result<String, String>> {
         let mut stream = UnixStream::connect(self.socket())?;
-        stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+        stream.set_read_timeout(Some(LIMIT))?;
         let mut reader = BufReader::new(stream.try_clone()?);
         let mut line = String::new();
         reader.read_line(&mut line)?;

@@ -1,7 +1,6 @@
 //! chronyd in a namespace, as an NTP server and client that never sets the machine's clock (`-x`).
 
-use crate::{Error, Namespace, Process, folder, wait_until};
-use std::time::Duration;
+use crate::{Error, LIMIT, Namespace, Process, folder, wait_until};
 use tempfile::TempDir;
 
 /// A running chronyd; killed, and its files removed, when dropped.
@@ -30,10 +29,10 @@ impl Chrony {
         let process = namespace.spawn(&words)?;
         let mut chrony = Self { process, _folder: folder };
         let mut ended = false;
-        let up = wait_until("chronyd's command port", Duration::from_secs(10), || {
+        let up = wait_until("chronyd's command port", LIMIT, || {
             ended = chrony.process.ended().is_some();
             let ask = ["chronyc", "-h", "127.0.0.1", "-c", "tracking"];
-            ended || namespace.run(&ask, Duration::from_secs(10)).is_ok_and(|done| done.success())
+            ended || namespace.run(&ask, LIMIT).is_ok_and(|done| done.success())
         });
         if up.is_err() || ended {
             let wrote = format!("{}{}", chrony.process.stdout(), chrony.process.stderr());

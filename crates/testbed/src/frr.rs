@@ -1,11 +1,11 @@
 //! FRR's bgpd in a namespace, alone: without zebra it learns and announces but installs nothing.
 
 use crate::{
-    Error, Namespace, Process, folder,
+    Error, LIMIT, Namespace, Process, folder,
     process::{check, command},
     wait_until,
 };
-use std::{path::Path, time::Duration};
+use std::path::Path;
 use tempfile::TempDir;
 
 /// Where Debian's package keeps the daemon.
@@ -65,7 +65,7 @@ impl Frr {
         let process = namespace.spawn(&words)?;
         let mut frr = Self { process, folder };
         let mut ended = false;
-        let up = wait_until("bgpd's socket", Duration::from_secs(10), || {
+        let up = wait_until("bgpd's socket", LIMIT, || {
             ended = frr.process.ended().is_some();
             ended || frr.query("show version").is_ok()
         });

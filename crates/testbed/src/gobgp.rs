@@ -3,11 +3,11 @@
 //! `scripts/setup test` builds it into `~/go/bin`.
 
 use crate::{
-    Error, Namespace, Process, folder,
+    Error, LIMIT, Namespace, Process, folder,
     process::{check, command},
     wait_until,
 };
-use std::{path::PathBuf, time::Duration};
+use std::path::PathBuf;
 use tempfile::TempDir;
 
 /// The address of its control interface, inside its namespace.
@@ -43,7 +43,7 @@ impl GoBgp {
         ])?;
         let mut gobgp = Self { process, client: program("gobgp"), _folder: folder };
         let mut ended = false;
-        let up = wait_until("gobgpd's control interface", Duration::from_secs(20), || {
+        let up = wait_until("gobgpd's control interface", LIMIT, || {
             ended = gobgp.process.ended().is_some();
             ended || gobgp.command(namespace, &["global"]).is_ok()
         });

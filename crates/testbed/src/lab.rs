@@ -1,7 +1,7 @@
 //! A lab under test: simulated networks as a test network.
 
 use crate::{
-    Error, Finished, Namespace, Process, folder,
+    Error, Finished, LIMIT, Namespace, Process, folder,
     namespace::{self, FOLDER},
     process::run,
     programs, wait_until,
@@ -22,9 +22,6 @@ use std::{
     time::Duration,
 };
 use tempfile::TempDir;
-
-/// Longest time that a lab has for its start.
-const START: Duration = Duration::from_secs(20);
 
 /// The processes of the labs that run.
 static RUNNING: Mutex<Vec<u32>> = Mutex::new(Vec::new());
@@ -88,7 +85,7 @@ impl Lab {
         running(|all| all.push(process.pid()));
         let mut lab = Self { process, binary: binary.to_owned(), prefix, folder };
         let mut ended = false;
-        let up = wait_until("the lab", START, || {
+        let up = wait_until("the lab", LIMIT, || {
             ended = lab.process.ended().is_some();
             ended || lab.started().is_some()
         });
@@ -202,7 +199,7 @@ impl Drop for Lab {
     /// Ends it as Ctrl-C does, so that it cleans up; when it does not end, it is killed.
     fn drop(&mut self) {
         let _ = self.process.signal(Signal::SIGINT);
-        let _ = wait_until("the lab's end", START, || self.process.ended().is_some());
+        let _ = wait_until("the lab's end", LIMIT, || self.process.ended().is_some());
         running(|all| all.retain(|pid| *pid != self.process.pid()));
     }
 }
@@ -260,7 +257,7 @@ pub(crate) fn end_all() {
         std::fs::read_to_string(format!("/proc/{pid}/stat"))
             .map_or(true, |stat| stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('Z')))
     };
-    let _ = wait_until("the end of the labs", START, || pids.iter().all(has_ended));
+    let _ = wait_until("the end of the labs", LIMIT, || pids.iter().all(has_ended));
 }
 
 /// The program `nigh` of the build that the calling test belongs to, for crates that do not make it.

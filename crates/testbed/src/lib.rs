@@ -61,8 +61,8 @@ pub use nigh::Nigh;
 pub use pings::Pings;
 pub use process::{Finished, Process, itself};
 pub use receiver::Receiver;
-pub use root::need_root;
-pub use wait::wait_until;
+pub use root::{need_root, private_run};
+pub use wait::{LIMIT, wait_until};
 
 /// Something in the testbed did not work: what was tried, and what came of it.
 #[derive(Debug, thiserror::Error)]

@@ -1,6 +1,6 @@
 //! The daemon under test.
 
-use crate::{Error, Namespace, Process, folder, wait_until};
+use crate::{Error, LIMIT, Namespace, Process, folder, wait_until};
 use serde_json::Value;
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -8,7 +8,6 @@ use std::{
     os::unix::net::UnixStream,
     path::{Path, PathBuf},
     process::Command,
-    time::Duration,
 };
 use tempfile::TempDir;
 
@@ -64,7 +63,7 @@ impl Nigh {
     fn wait(&mut self) -> Result<(), Error> {
         let mut ended = false;
         let socket = self.socket();
-        let up = wait_until("nigh's control socket", Duration::from_secs(60), || {
+        let up = wait_until("nigh's control socket", LIMIT, || {
             ended = self.process.ended().is_some();
             ended || ask(&socket, &serde_json::json!({"do": "status"})).is_ok()
         });
@@ -166,7 +165,7 @@ fn ask(socket: &Path, request: &Value) -> Result<Value, Error> {
     let exchange = || -> std::io::Result<String> {
         let mut stream = UnixStream::connect(socket)?;
         // A drain takes its time: anycast.drain_timeout is 30 seconds by default.
-        stream.set_read_timeout(Some(Duration::from_secs(60)))?;
+        stream.set_read_timeout(Some(LIMIT))?;
         stream.write_all(format!("{request}\n").as_bytes())?;
         let mut line = String::new();
         BufReader::new(stream).read_line(&mut line)?;
@@ -183,7 +182,7 @@ fn ask(socket: &Path, request: &Value) -> Result<Value, Error> {
 
 fn get(path: &str) -> std::io::Result<String> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, HTTP_PORT))?;
-    stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+    stream.set_read_timeout(Some(LIMIT))?;
     write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;

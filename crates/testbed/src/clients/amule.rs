@@ -1,7 +1,7 @@
 //! aMule's daemon, a client of eDonkey, and the eDonkey server for tests.
 
-use super::{START, Script, serves};
-use crate::{Error, Namespace, Process, folder, wait_until};
+use super::{Script, serves};
+use crate::{Error, LIMIT, Namespace, Process, folder, wait_until};
 use std::{
     path::{Path, PathBuf},
     time::Duration,
@@ -105,7 +105,7 @@ impl Amule {
                 Err(error) => return Err(error),
             }
         };
-        wait_until("aMule's connection to the server", START, || {
+        wait_until("aMule's connection to the server", LIMIT, || {
             let wrote = command(namespace, "status").unwrap_or_default();
             if wrote.contains("Not connected") {
                 // Also later: on a busy machine it can leave the server's answer unread, and gives up.
@@ -123,11 +123,18 @@ impl Amule {
     /// When it does not take the link, however often it is asked.
     pub fn fetch(&self, namespace: &Namespace, link: &str) -> Result<(), Error> {
         // On a busy machine it can leave a command unread; a link that it has does no harm.
-        wait_until("aMule to take a link", START, || {
+        wait_until("aMule to take a link", LIMIT, || {
             command(namespace, &format!("add {link}"))
                 .is_ok_and(|wrote| wrote.contains("Operation was successful"))
         })
         .map(drop)
+    }
+
+    /// The content of a file that it fetches, once there is any; it fetches no second one at that time.
+    /// On a busy machine aMule may never finish a file that it has received whole.
+    pub fn received(&self, name: &str) -> Option<Vec<u8>> {
+        let part = self.folder.path().join("Temp/001.part");
+        std::fs::read(self.file(name)).or_else(|_| std::fs::read(part)).ok()
     }
 
     /// Where a fetched file is, or will be.

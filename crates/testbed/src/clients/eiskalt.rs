@@ -1,7 +1,7 @@
 //! EiskaltDC++'s daemon, a client of Direct Connect; steered over JSON-RPC with curl.
 
 use super::{noise, serves};
-use crate::{Error, Namespace, Process, folder, wait_until};
+use crate::{Error, LIMIT, Namespace, Process, folder, wait_until};
 use serde_json::{Value, json};
 use std::{path::PathBuf, time::Duration};
 use tempfile::TempDir;
@@ -51,7 +51,7 @@ impl Eiskalt {
             let shared = format!("{at}/share/");
             call(namespace, "share.add", &json!({ "directory": shared, "virtname": "share" }))?;
             // Others get a list of files that is made once: none must be missing in it.
-            wait_until("the hashes of the shared files", Duration::from_secs(60), || {
+            wait_until("the hashes of the shared files", LIMIT, || {
                 let hashed = call(namespace, "hash.status", &json!({}))
                     .is_ok_and(|status| status["filesleft"] == 0 && status["bytesleft"] == 0);
                 // `FOLDER;NAME;SIZE;`, once the folder is known.

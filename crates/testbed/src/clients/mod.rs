@@ -30,11 +30,7 @@ pub use torrent::{Torrent, noise};
 pub use transmission::Transmission;
 pub use uhub::Uhub;
 
-use crate::{Error, Process, wait_until};
-use std::time::Duration;
-
-/// How long a program may take until it serves, on a machine that does much else.
-const START: Duration = Duration::from_secs(60);
+use crate::{Error, LIMIT, Process, wait_until};
 
 /// How much BitTorrent hides itself from who only looks at a connection's first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,7 +98,7 @@ fn serves(
     mut serving: impl FnMut(&Process) -> bool,
 ) -> Result<(), Error> {
     let mut ended = false;
-    let up = wait_until(what, START, || {
+    let up = wait_until(what, LIMIT, || {
         ended = process.ended().is_some();
         ended || serving(process)
     });

@@ -6,11 +6,9 @@ use gate::{
     service::{Opened, Service, StartError},
 };
 use job::Service as _;
-use std::{path::Path, time::Duration};
+use std::path::Path;
 use tempfile::TempDir;
 use testbed::{End, Namespace, link, wait_until};
-
-const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A router with an internal interface, and its state.
 struct Scene {
@@ -126,14 +124,14 @@ fn an_interface_that_comes_again_is_governed_again() {
             scene.host.check(&["ping", "-c", "1", "192.0.2.1"]).unwrap();
             received() > before
         };
-        wait_until("packets are seen", TIMEOUT, more).unwrap();
+        wait_until("packets are seen", testbed::LIMIT, more).unwrap();
     };
     sees();
     scene.router.check(&["ip", "link", "del", "internal"]).unwrap();
     let gone = || service.problems().iter().any(|why| why == "an interface is gone: internal");
-    wait_until("the interface is missed", TIMEOUT, gone).unwrap();
+    wait_until("the interface is missed", testbed::LIMIT, gone).unwrap();
     scene.plug();
-    wait_until("it is governed", TIMEOUT, || scene.has_shaper()).unwrap();
+    wait_until("it is governed", testbed::LIMIT, || scene.has_shaper()).unwrap();
     sees();
     let driver = scene.router.check(&["ip", "link", "show", "dev", "internal"]).unwrap();
     assert!(driver.contains("prog/xdp"), "{driver}");

@@ -5,10 +5,9 @@ use mask::{
     live::output::{Device, Output, OutputError, Packet, Statistics},
     machine::Link,
 };
-use std::{fs::File, path::Path, time::Duration};
-use testbed::{Namespace, wait_until};
+use std::{fs::File, path::Path};
+use testbed::{LIMIT, Namespace, wait_until};
 
-const LIMIT: Duration = Duration::from_secs(10);
 /// An Ethernet header, a full IP packet and two VLAN tags.
 const LONGEST: usize = 14 + 65_535 + 8;
 

@@ -5,10 +5,9 @@ use std::{path::Path, process::Command, thread, time::Duration};
 
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
-use testbed::{End, Finished, Namespace, Process, Receiver, link, wait_until};
+use testbed::{End, Finished, LIMIT, Namespace, Process, Receiver, link, wait_until};
 
 const NIGH: &str = env!("CARGO_BIN_EXE_nigh");
-const LIMIT: Duration = Duration::from_secs(60);
 
 /// Two namespaces and a link.
 fn pair() -> (Namespace, Namespace) {

@@ -9,12 +9,10 @@ use std::{
     os::unix::{fs::PermissionsExt, net::UnixStream},
     path::Path,
     process::{Command, Stdio},
-    time::Duration,
 };
-use testbed::{End, Finished, Namespace, Nigh, Receiver, link, wait_until};
+use testbed::{End, Finished, LIMIT, Namespace, Nigh, Receiver, link, wait_until};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_nigh");
-const LIMIT: Duration = Duration::from_secs(20);
 
 /// Two ends of a link: the node, and a neighbour that sends it pings.
 struct Site {

@@ -4,11 +4,8 @@ use nix::sys::signal::Signal;
 use std::{
     path::{Path, PathBuf},
     process::Command,
-    time::Duration,
 };
-use testbed::{Process, wait_until};
-
-const LIMIT: Duration = Duration::from_secs(60);
+use testbed::{LIMIT, Process, wait_until};
 
 /// What bears the process's number: namespaces, temporary folders, and the lab's own files.
 fn left(pid: u32) -> Vec<PathBuf> {

@@ -2,11 +2,10 @@
 //! configuration.
 
 use serde_json::{Value, json};
-use std::{os::unix::fs::PermissionsExt, path::Path, time::Duration};
-use testbed::{End, Namespace, Nigh, Receiver, link};
+use std::{os::unix::fs::PermissionsExt, path::Path};
+use testbed::{End, LIMIT, Namespace, Nigh, Receiver, link};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_nigh");
-const LIMIT: Duration = Duration::from_secs(20);
 
 /// The old and the new value in the configuration.
 #[derive(Clone)]

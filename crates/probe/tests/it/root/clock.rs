@@ -5,9 +5,7 @@ use probe::{
     config::ClockConfig,
 };
 use std::time::Duration;
-use testbed::{Chrony, End, Namespace, link, wait_until};
-
-const LIMIT: Duration = Duration::from_secs(60);
+use testbed::{Chrony, End, LIMIT, Namespace, link, wait_until};
 
 /// Two namespaces with a link: 192.0.2.1 and 192.0.2.2.
 fn pair(test: &str) -> (Namespace, Namespace) {

@@ -4,11 +4,9 @@ use psock::{Config, PresharedKey, PsockListener, PsockStream, Security, SessionE
 use std::{
     io::{self, Read, Write},
     net::SocketAddr,
-    time::Duration,
 };
 
-/// Long enough for everything that must happen on a loaded machine.
-pub(crate) const LIMIT: Duration = Duration::from_secs(60);
+pub(crate) use testbed::LIMIT;
 
 /// One end's choices, with one key.
 pub(crate) fn key() -> Config {

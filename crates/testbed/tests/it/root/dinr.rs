@@ -8,7 +8,7 @@ use testbed::{
 };
 
 fn hops(from: &Namespace, to: &str) -> Vec<String> {
-    let answer = from.check(&["traceroute", "-I", "-n", "-q", "1", "-w", "2", to]).unwrap();
+    let answer = from.check(&["traceroute", "-I", "-n", "-q", "1", "-w", "20", to]).unwrap();
     let hop = |line: &str| line.split_whitespace().nth(1).unwrap_or_default().to_owned();
     answer.lines().skip(1).map(hop).collect()
 }

@@ -9,9 +9,7 @@ use std::{
     net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket},
     time::Duration,
 };
-use testbed::wait_until;
-
-const TIMEOUT: Duration = Duration::from_secs(20);
+use testbed::{LIMIT, wait_until};
 
 /// A connection, both ends.
 fn connection(site: &Site, family: usize) -> (TcpStream, TcpStream) {
@@ -20,8 +18,8 @@ fn connection(site: &Site, family: usize) -> (TcpStream, TcpStream) {
     let to = listener.local_addr().unwrap();
     let client = site.client.enter(|| TcpStream::connect(to)).unwrap();
     let server = listener.accept().unwrap().0;
-    client.set_read_timeout(Some(TIMEOUT)).unwrap();
-    server.set_read_timeout(Some(TIMEOUT)).unwrap();
+    client.set_read_timeout(Some(LIMIT)).unwrap();
+    server.set_read_timeout(Some(LIMIT)).unwrap();
     (client, server)
 }
 
@@ -62,7 +60,7 @@ fn both_ends_of_a_refused_connection_hear_of_it_through_nat_whoever_speaks() {
             let ledger = gate.ledger().unwrap();
             [ledger.from_internal.released, ledger.to_internal.released] == [resets; 2]
         };
-        wait_until("all resets to be seen", TIMEOUT, released).unwrap();
+        wait_until("all resets to be seen", LIMIT, released).unwrap();
         for counts in [ledger.from_internal, ledger.to_internal] {
             assert_eq!(counts.accounted(), counts.received, "{counts:?}");
         }
@@ -80,7 +78,7 @@ fn a_refused_datagram_is_answered_and_a_reconnection_dies_in_the_driver() {
             let target = SocketAddr::new(SERVER[family].parse().unwrap(), 6881);
             let any: IpAddr = ["0.0.0.0", "::"][family].parse().unwrap();
             let socket = site.client.enter(|| UdpSocket::bind((any, 0))).unwrap();
-            socket.set_read_timeout(Some(TIMEOUT)).unwrap();
+            socket.set_read_timeout(Some(LIMIT)).unwrap();
             socket.connect(target).unwrap();
             let source = socket.local_addr().unwrap().ip();
             let udp = CacheKey { source, target, protocol: Protocol::Udp };
@@ -99,7 +97,7 @@ fn a_refused_datagram_is_answered_and_a_reconnection_dies_in_the_driver() {
             socket.send(b"hello").unwrap();
             let dropped =
                 || gate.ledger().unwrap().driver.dropped_cache > before.driver.dropped_cache;
-            wait_until("the driver to drop", TIMEOUT, dropped).unwrap();
+            wait_until("the driver to drop", LIMIT, dropped).unwrap();
             assert_eq!(table.refused(&udp).unwrap(), Some(1));
         }
         // What it lets through is judged above it as before.

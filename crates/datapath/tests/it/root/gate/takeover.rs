@@ -14,9 +14,8 @@ use std::{
     path::PathBuf,
     time::Duration,
 };
-use testbed::wait_until;
+use testbed::{LIMIT, wait_until};
 
-const TIMEOUT: Duration = Duration::from_secs(60);
 /// Where the process that is killed finds the folder.
 const PIN: &str = "NIGH_TEST_GATE_PIN";
 /// Set if it is to drop what is undecided when it is gone.
@@ -98,7 +97,7 @@ fn decided_flows_go_on_when_the_process_is_killed_and_the_next_takes_them_over()
         }
         let mut process = site.router.start(command).unwrap();
         let attached = || process.stdout().contains("attached");
-        wait_until("the gate to be attached", TIMEOUT, attached).unwrap();
+        wait_until("the gate to be attached", LIMIT, attached).unwrap();
 
         let server: IpAddr = SERVER[0].parse().unwrap();
         let listener = site.server.enter(|| TcpListener::bind((server, 0))).unwrap();
@@ -106,13 +105,13 @@ fn decided_flows_go_on_when_the_process_is_killed_and_the_next_takes_them_over()
         let mut client = site.client.enter(|| TcpStream::connect(to)).unwrap();
         let mut server = listener.accept().unwrap().0;
         for end in [&client, &server] {
-            end.set_read_timeout(Some(TIMEOUT)).unwrap();
+            end.set_read_timeout(Some(LIMIT)).unwrap();
         }
         let key = Key::new(Protocol::Tcp, client.local_addr().unwrap(), to);
         client.write_all(b"begin").unwrap();
         server.read_exact(&mut [0; 5]).unwrap();
         let decided = || process.stdout().contains(&format!("decided {key}"));
-        wait_until("the flow to be decided", TIMEOUT, decided).unwrap();
+        wait_until("the flow to be decided", LIMIT, decided).unwrap();
 
         // In the middle of a transfer.
         let bytes: Vec<u8> = (0..8_000_000_u32).map(|at| (at % 251) as u8).collect();
@@ -121,7 +120,7 @@ fn decided_flows_go_on_when_the_process_is_killed_and_the_next_takes_them_over()
             scope.spawn(|| server.write_all(&bytes).unwrap());
             client.read_exact(&mut back[..1_000_000]).unwrap();
             process.signal(Signal::SIGKILL).unwrap();
-            wait_until("the process to end", TIMEOUT, || process.ended().is_some()).unwrap();
+            wait_until("the process to end", LIMIT, || process.ended().is_some()).unwrap();
             client.read_exact(&mut back[1_000_000..]).unwrap();
         });
         assert!(back == bytes);
@@ -132,7 +131,7 @@ fn decided_flows_go_on_when_the_process_is_killed_and_the_next_takes_them_over()
             socket.send_to(b"hello", (SERVER[0], 6881)).unwrap();
             failures(&folder)[usize::from(on_failure == OnFailure::Drop)] > 0
         };
-        wait_until("the process to be taken for gone", TIMEOUT, silent).unwrap();
+        wait_until("the process to be taken for gone", LIMIT, silent).unwrap();
         assert_eq!(failures(&folder)[usize::from(on_failure == OnFailure::Pass)], 0);
 
         let found = site.router.enter(|| Gate::open(&folder.settings(on_failure))).unwrap();
@@ -250,7 +249,7 @@ fn each_namespace_has_its_folder_and_what_dead_ones_left_is_removed() {
         datapath::gate::purge();
         !folders[0].exists()
     };
-    wait_until("the dead gate to be removed", TIMEOUT, purged).unwrap();
+    wait_until("the dead gate to be removed", LIMIT, purged).unwrap();
     assert!(folders[1].exists());
     let settings = Settings { pin: Some(folders[1].clone()), ..settings() };
     let gate = other.router.enter(|| Gate::open(&settings)).unwrap();

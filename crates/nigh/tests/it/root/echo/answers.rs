@@ -31,11 +31,15 @@ fn ping_of_any_size_is_answered() {
 #[test]
 fn traceroute_and_fping_are_answered() {
     let site = Site::start(NO_LIMIT);
-    let hops = site.client.check(&["traceroute", "-I", "-n", "-q", "1", SERVICE4]).unwrap();
+    let hops =
+        site.client.check(&["traceroute", "-I", "-n", "-q", "1", "-w", "20", SERVICE4]).unwrap();
     let hops: Vec<_> =
         hops.lines().skip(1).filter_map(|line| line.split_whitespace().nth(1)).collect();
     assert_eq!(hops, ["172.17.0.1", SERVICE4]);
-    let hops = site.client.check(&["traceroute", "-6", "-I", "-n", "-q", "1", SERVICE6]).unwrap();
+    let hops = site
+        .client
+        .check(&["traceroute", "-6", "-I", "-n", "-q", "1", "-w", "20", SERVICE6])
+        .unwrap();
     assert!(hops.lines().last().unwrap().contains(SERVICE6), "{hops}");
     for address in [SERVICE4, SERVICE6] {
         let line = ["fping", "-q", "-c", "100", "-p", "5", address];

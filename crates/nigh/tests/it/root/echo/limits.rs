@@ -95,7 +95,12 @@ fn flood(socket: &ProbeSocket, destination_mac: Mac, time: Duration) -> u64 {
             let prefix = number.wrapping_mul(2_654_435_761) >> 10;
             let source = Ipv4Addr::from(0x4000_0000 | prefix << 8 | 9);
             let frame = EchoFrame { destination_mac, ..EchoFrame::request(source.into(), service) };
-            socket.send(&frame.to_bytes().unwrap()).unwrap();
+            let frame = frame.to_bytes().unwrap();
+            // The queue of the interface is full: again.
+            while let Err(error) = socket.send(&frame) {
+                assert_eq!(error.raw_os_error(), Some(nix::libc::ENOBUFS), "{error}");
+                thread::yield_now();
+            }
         }
         thread::sleep(Duration::from_millis(1));
     }

@@ -2,7 +2,7 @@
 //! changed.
 
 use super::{
-    TIMEOUT, TWO_HOSTS, binary,
+    LIMIT, TWO_HOSTS, binary,
     using::{ask, follow_events, ping, text_of},
 };
 use serde_json::Value;
@@ -24,7 +24,7 @@ fn shown(scene: &str) -> (Lab, SocketAddr) {
 /// Sends bytes; the status, the head and the body of the answer.
 fn send(address: SocketAddr, request: &str) -> (u16, String, String) {
     let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(TIMEOUT)).unwrap();
+    stream.set_read_timeout(Some(LIMIT)).unwrap();
     let _ = stream.write_all(request.as_bytes());
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
@@ -66,7 +66,7 @@ fn every_answer_is_what_the_command_prints() {
     }
     // Time goes on between the two, and hosts look for their neighbours.
     let mut answers = [Value::Null, Value::Null];
-    let agree = wait_until("two answers of the same moment", TIMEOUT, || {
+    let agree = wait_until("two answers of the same moment", LIMIT, || {
         answers = [value(address, "/api/v1/status"), ask(&mut lab, &["status"])];
         for answer in &mut answers {
             assert!(answer["runs"].take().is_string());
@@ -106,7 +106,7 @@ fn events_are_sent_once_to_who_asks_again() {
         let all = lines.lines().filter_map(|line| serde_json::from_str(line).ok());
         all.filter(|event: &Value| event["event"] == kind).collect()
     };
-    wait_until("what routing does", TIMEOUT, || printed("routing").len() == 2).unwrap();
+    wait_until("what routing does", LIMIT, || printed("routing").len() == 2).unwrap();
     let new = value(address, &format!("/api/v1/events?after={after}"));
     let reported = |kind: &str| -> Vec<Value> {
         let all = new["events"].as_array().unwrap().iter();

@@ -1,6 +1,6 @@
 //! Measured through one lab, imported, and run as another: the same hops.
 
-use super::{TIMEOUT, binary, lab, programs::chain, routing::addresses, using::ask};
+use super::{LIMIT, binary, lab, programs::chain, routing::addresses, using::ask};
 use std::{path::Path, process::Command};
 use testbed::Lab;
 
@@ -22,7 +22,7 @@ fn imported(file: &Path, from: &str, to: &str) -> Vec<String> {
 
 /// Runs a program in pc and writes what it prints into a file beside the scene.
 fn print(lab: &Lab, name: &str, words: &[&str]) -> std::path::PathBuf {
-    let finished = lab.run("pc", words, TIMEOUT).unwrap();
+    let finished = lab.run("pc", words, LIMIT).unwrap();
     assert!(finished.success(), "{words:?}: {}{}", finished.stdout, finished.stderr);
     let file = lab.folder().join(name);
     std::fs::write(&file, finished.stdout).unwrap();
@@ -46,8 +46,8 @@ fn what_traceroute_mtr_and_scamper_saw_is_imported_with_the_same_hops() {
         let words = ["scamper", "-O", "warts", "-o", warts.to_str().unwrap(), "-I", &trace];
         lab.check("pc", &words).unwrap();
         let files = [
-            print(&lab, &name("trace.txt"), &["traceroute", "-n", family, "-w", "1", to]),
-            print(&lab, &name("icmp.txt"), &["traceroute", "-I", "-n", family, "-w", "1", to]),
+            print(&lab, &name("trace.txt"), &["traceroute", "-n", family, "-w", "20", to]),
+            print(&lab, &name("icmp.txt"), &["traceroute", "-I", "-n", family, "-w", "20", to]),
             print(
                 &lab,
                 &name("mtr.json"),

@@ -1,6 +1,6 @@
 //! How a lab starts and ends, and what is left of it: nothing, even when it was killed.
 
-use super::{TIMEOUT, TWO_HOSTS, binary, lab};
+use super::{LIMIT, TWO_HOSTS, binary, lab};
 use nix::{
     sys::signal::{Signal, kill, killpg},
     unistd::Pid,
@@ -56,12 +56,12 @@ fn a_command_runs_in_a_host_and_its_exit_code_is_returned() {
 #[test]
 fn exec_returns_the_exit_code_and_needs_a_host_that_is_there() {
     let lab = lab(TWO_HOSTS);
-    let finished = lab.run("pc", &["sh", "-c", "exit 3"], TIMEOUT).unwrap();
+    let finished = lab.run("pc", &["sh", "-c", "exit 3"], LIMIT).unwrap();
     assert_eq!(finished.status.code(), Some(3));
-    let finished = lab.run("nobody", &["true"], TIMEOUT).unwrap();
+    let finished = lab.run("nobody", &["true"], LIMIT).unwrap();
     assert_eq!(finished.status.code(), Some(125));
     assert!(finished.stderr.contains("there are pc, server"), "{}", finished.stderr);
-    let finished = lab.run("pc", &["./no-such-program"], TIMEOUT).unwrap();
+    let finished = lab.run("pc", &["./no-such-program"], LIMIT).unwrap();
     assert_eq!(finished.status.code(), Some(127));
     assert!(finished.stderr.contains("no-such-program"), "{}", finished.stderr);
     // `ip netns exec` finds the host as well.
@@ -80,7 +80,7 @@ fn an_end_by_signal_leaves_nothing() {
         assert!(names.iter().all(|name| is_there(name)));
         lab.process().signal(signal).unwrap();
         let mut status = None;
-        wait_until("the end", TIMEOUT, || {
+        wait_until("the end", LIMIT, || {
             status = lab.process().ended();
             status.is_some()
         })
@@ -99,7 +99,7 @@ fn a_killed_lab_is_cleaned_up_with_what_runs_in_it_and_nothing_else() {
         let mut killed = lab(TWO_HOSTS);
         let names = ["pc", "server"].map(|host| killed.namespace(host));
         let mut sleeper = killed.spawn("pc", &["sleep", "1000"]).unwrap();
-        wait_until("sleep in the host", TIMEOUT, || {
+        wait_until("sleep in the host", LIMIT, || {
             let pids = Command::new("ip").args(["netns", "pids", &names[0]]).output().unwrap();
             text(&pids.stdout).lines().any(|pid| pid == sleeper.pid().to_string())
         })
@@ -113,7 +113,7 @@ fn a_killed_lab_is_cleaned_up_with_what_runs_in_it_and_nothing_else() {
             assert!(output.status.success(), "{}", text(&output.stderr));
         }
         assert!(!names.iter().any(|name| is_there(name)));
-        wait_until("the end of sleep", TIMEOUT, || sleeper.ended().is_some()).unwrap();
+        wait_until("the end of sleep", LIMIT, || sleeper.ended().is_some()).unwrap();
     }
     assert!(is_there(unknown.name()));
     running.check("pc", &["ping", "-c", "1", "server"]).unwrap();
@@ -182,7 +182,7 @@ fn a_command_takes_the_signals_that_the_lab_waits_for() {
         lab.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
         // The thread that started the command takes signals itself until it ends.
         let tasks = format!("/proc/{}/task", lab.id());
-        wait_until("the end of the start", TIMEOUT, || {
+        wait_until("the end of the start", LIMIT, || {
             let mut tasks = std::fs::read_dir(&tasks).unwrap().flatten();
             tasks.all(|task| {
                 let status = std::fs::read_to_string(task.path().join("status"));
@@ -211,19 +211,20 @@ fn a_prefix_that_leads_out_of_the_folder_of_namespaces_is_refused() {
 #[test]
 fn clean_in_a_dead_labs_host_does_not_end_itself() {
     // Another test's lab that starts cleans up as well and ends what runs there.
-    let cleaned = (0..5).any(|_| {
-        let mut killed = lab(TWO_HOSTS);
-        let name = killed.namespace("pc");
-        killed.process().kill();
-        let clean = Command::new("ip")
-            .args(["netns", "exec", &name])
-            .arg(binary())
-            .args(["lab", "clean"])
-            .output()
-            .unwrap();
-        text(&clean.stdout).contains(&name) && clean.status.success() && !is_there(&name)
-    });
-    assert!(cleaned);
+    testbed::private_run().unwrap();
+    let mut killed = lab(TWO_HOSTS);
+    let name = killed.namespace("pc");
+    killed.process().kill();
+    let clean = Command::new("ip")
+        .args(["netns", "exec", &name])
+        .arg(binary())
+        .args(["lab", "clean"])
+        .output()
+        .unwrap();
+    let stdout = text(&clean.stdout);
+    assert!(clean.status.success(), "{}: {}", clean.status, text(&clean.stderr));
+    assert!(stdout.contains(&name), "{stdout}");
+    assert!(!is_there(&name));
 }
 
 #[test]
@@ -241,7 +242,8 @@ fn a_file_that_a_killed_lab_had_begun_is_removed() {
 fn traceroute_shows_the_names_of_nodes() {
     let lab = lab(TWO_HOSTS);
     for family in ["-4", "-6"] {
-        let output = lab.check("pc", &["traceroute", family, "-q", "1", "server"]).unwrap();
+        let words = ["traceroute", family, "-q", "1", "-N", "1", "-w", "20", "server"];
+        let output = lab.check("pc", &words).unwrap();
         let names: Vec<_> =
             output.lines().skip(1).map(|line| line.split_whitespace().nth(1)).collect();
         assert_eq!(names, [Some("r1"), Some("r2"), Some("server")], "{output}");

@@ -1,6 +1,6 @@
 //! The settings of links, compared with what programs at their ends see.
 
-use super::{TIMEOUT, TWO_HOSTS, lab};
+use super::{LIMIT, TWO_HOSTS, lab};
 use serde_json::Value;
 use testbed::{Lab, wait_until};
 
@@ -17,7 +17,7 @@ fn link(lab: &Lab) -> Value {
 /// Waits until a host listens on a port.
 fn listens(lab: &Lab, words: &[&str], port: &str) {
     let listening = || lab.check("server", words).unwrap().contains(port);
-    wait_until("somebody who listens", TIMEOUT, listening).unwrap();
+    wait_until("somebody who listens", LIMIT, listening).unwrap();
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn receivers_miss_what_the_lab_counts_as_lost_and_see_late_packets_as_often_as_s
     listens(&lab, &["ss", "-uln"], ":7000");
     let sent = 3_000;
     lab.check("pc", &["python3", "-c", SENDER, &sent.to_string()]).unwrap();
-    wait_until("the receiver's end", TIMEOUT, || receiver.ended().is_some()).unwrap();
+    wait_until("the receiver's end", LIMIT, || receiver.ended().is_some()).unwrap();
     let printed = receiver.stdout();
     let numbers: Vec<u64> = printed.split_whitespace().map(|word| word.parse().unwrap()).collect();
     let [came, late] = numbers[..] else { panic!("{printed}: {}", receiver.stderr()) };

@@ -12,16 +12,13 @@ mod scenes;
 mod using;
 mod wires;
 
-use std::{path::Path, time::Duration};
-use testbed::Lab;
+use std::path::Path;
+use testbed::{LIMIT, Lab};
 
 /// The program under test.
 fn binary() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_nigh"))
 }
-
-/// A second is enough for nothing here, ten are for all.
-const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Two hosts, with two routers and 10 ms one way between them.
 const TWO_HOSTS: &str = r#"

@@ -1,6 +1,6 @@
 //! Kinds of ports: namespaces and TAP devices that are there already, and interfaces through AF_XDP.
 
-use super::{TIMEOUT, TWO_HOSTS, binary, lab};
+use super::{LIMIT, TWO_HOSTS, binary, lab};
 use serde_json::Value;
 use testbed::{End, Namespace, link};
 
@@ -51,7 +51,7 @@ fn a_host_behind_an_interface_is_joined_by_af_xdp() {
             running.check("pc", &["ping", "-c", "2", "-i", "0.1", "-s", "1400", to]).unwrap();
             // Checksums that the neighbour leaves unfinished arrive finished.
             let _server = server.spawn(&["iperf3", "-s", "-1"]).unwrap();
-            testbed::wait_until("iperf3", TIMEOUT, || {
+            testbed::wait_until("iperf3", LIMIT, || {
                 server.check(&["ss", "-tln"]).unwrap().contains(":5201")
             })
             .unwrap();
@@ -67,7 +67,7 @@ fn frames_that_an_interface_does_not_take_are_counted_and_nothing_is_lost_count_
     running.check("pc", &["ping", "-c", "1", "30.0.0.10"]).unwrap();
     running.check("server", &["ip", "link", "set", "eth0", "down"]).unwrap();
     let ping = ["ping", "-c", "3", "-i", "0.1", "-W", "1", "30.0.0.10"];
-    assert!(!running.run("pc", &ping, TIMEOUT).unwrap().status.success());
+    assert!(!running.run("pc", &ping, LIMIT).unwrap().status.success());
     let status = running.ask(&["status"]).unwrap();
     let packets = &status["packets"];
     assert_eq!(packets["ended"]["host_refused"], 3, "{packets}");

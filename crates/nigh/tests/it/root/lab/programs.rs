@@ -60,7 +60,7 @@ fn traceroute_sees_every_hop_after_its_time_by_udp_icmp_and_tcp() {
     lab.check("server", &["sh", "-c", limits]).unwrap();
     for family in ["-4", "-6"] {
         for mode in [&["-U"][..], &["-I"], &["-T", "-p", "80"], &[]] {
-            let mut words = vec!["traceroute", "-n", family, "-q", "1", "-w", "2"];
+            let mut words = vec!["traceroute", "-n", family, "-q", "1", "-w", "20"];
             words.extend(mode);
             words.push("server");
             let output = lab.check("pc", &words).unwrap();
@@ -95,7 +95,7 @@ fn large_pings_are_fragmented_or_get_the_mtu() {
     let lab = chain();
     let ping = |words: &[&str]| {
         let words = [&["ping", "-c", "3", "-i", "0.2"], words].concat();
-        lab.run("pc", &words, super::TIMEOUT).unwrap()
+        lab.run("pc", &words, super::LIMIT).unwrap()
     };
     // IPv4 is fragmented on the way where it may be.
     assert!(ping(&["-M", "dont", "-s", "4000", "30.0.0.10"]).stdout.contains("3 received"));
@@ -116,7 +116,7 @@ fn tcp_finds_the_mtu_of_the_path_and_curl_gets_its_file() {
     let folder = lab.folder().to_str().unwrap();
     let words = ["python3", "-m", "http.server", "-b", "::", "-d", folder, "80"];
     let _server = lab.spawn("server", &words).unwrap();
-    testbed::wait_until("the HTTP server", super::TIMEOUT, || {
+    testbed::wait_until("the HTTP server", super::LIMIT, || {
         lab.check("server", &["ss", "-tln"]).unwrap().contains(":80 ")
     })
     .unwrap();
@@ -137,7 +137,7 @@ fn tcp_finds_the_mtu_of_the_path_and_curl_gets_its_file() {
 fn iperf3_measures_tcp_and_udp() {
     let lab = lab(TWO_HOSTS);
     let _server = lab.spawn("server", &["iperf3", "-s"]).unwrap();
-    testbed::wait_until("iperf3", super::TIMEOUT, || {
+    testbed::wait_until("iperf3", super::LIMIT, || {
         lab.check("server", &["ss", "-tln"]).unwrap().contains(":5201")
     })
     .unwrap();

@@ -1,7 +1,7 @@
 //! Routing settings of scenes: which paths are best, whether flows are spread, whether
 //! super-packets cross whole, and where the network comes from.
 
-use super::{TIMEOUT, TWO_HOSTS, binary, lab, using::ask};
+use super::{LIMIT, TWO_HOSTS, binary, lab, using::ask};
 use std::process::Command;
 use testbed::{Lab, wait_until};
 
@@ -60,7 +60,9 @@ pub(super) fn addresses(lab: &mut Lab, to: &str) -> Vec<String> {
 /// The addresses that answer `traceroute -n`, the destination's last.
 fn traceroute(lab: &Lab, to: &str) -> Vec<String> {
     let family = if to.contains(':') { "-6" } else { "-4" };
-    let output = lab.check("pc", &["traceroute", "-n", family, "-q", "1", to]).unwrap();
+    // One probe at a time: a host reports only six times at once that a port is closed.
+    let words = ["traceroute", "-n", family, "-q", "1", "-N", "1", "-w", "20", to];
+    let output = lab.check("pc", &words).unwrap();
     let hops = output.lines().skip(1).filter_map(|line| line.split_whitespace().nth(1));
     hops.map(str::to_owned).collect()
 }
@@ -102,7 +104,7 @@ fn flows_are_spread_where_the_scene_wants_it() {
         assert_eq!(path["ecmp"], ecmp, "{path}");
         let shown = addresses(&mut lab, "server")[1].clone();
         // 40 flows: with two paths, the same for all once in 2^39 times.
-        let words = ["traceroute", "-n", "-q", "10", "-f", "2", "-m", "2", "30.0.0.10"];
+        let words = ["traceroute", "-n", "-q", "10", "-w", "20", "-f", "2", "-m", "2", "30.0.0.10"];
         let mut seen = std::collections::BTreeSet::new();
         for _ in 0..4 {
             let output = lab.check("pc", &words).unwrap();
@@ -120,7 +122,7 @@ fn super_packets_are_split_at_the_first_router_where_the_scene_wants_exactness()
     for gso in [true, false] {
         let mut lab = lab(&TWO_HOSTS.replace("seed = 7", &format!("seed = 7\ngso = {gso}")));
         let _server = lab.spawn("server", &["iperf3", "-s"]).unwrap();
-        wait_until("iperf3", TIMEOUT, || {
+        wait_until("iperf3", LIMIT, || {
             lab.check("server", &["ss", "-tln"]).unwrap().contains(":5201")
         })
         .unwrap();

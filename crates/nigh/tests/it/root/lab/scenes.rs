@@ -1,6 +1,6 @@
 //! Scenes: what is wrong with one, and what happens at set times.
 
-use super::{TIMEOUT, TWO_HOSTS, binary, lab, using::stopped_path};
+use super::{LIMIT, TWO_HOSTS, binary, lab, using::stopped_path};
 use std::process::Command;
 use testbed::wait_until;
 
@@ -107,7 +107,7 @@ set = { up = false }
 ";
     let lab = lab(&format!("{TWO_HOSTS}{events}"));
     let words = ["ping", "-i", "0.1", "-c", "60", "-w", "6", "30.0.0.10"];
-    let finished = lab.run("pc", &words, TIMEOUT).unwrap();
+    let finished = lab.run("pc", &words, LIMIT).unwrap();
     let received = super::programs::times(&finished.stdout);
     // First 20 ms, then 100 ms, then nothing.
     assert!(received.first().is_some_and(|time| (20.0..100.0).contains(time)), "{finished:?}");
@@ -122,7 +122,7 @@ fn a_node_reports_what_it_prohibits() {
     let prohibit = "prohibit = [\"30.0.0.0/24\", \"2001:db8:30::/64\"]";
     let scene = TWO_HOSTS.replace("name = \"r2\"", &format!("name = \"r2\"\n{prohibit}"));
     let ping = |lab: &testbed::Lab, to| {
-        lab.run("pc", &["ping", "-n", "-c", "1", "-W", "1", to], TIMEOUT).unwrap().stdout
+        lab.run("pc", &["ping", "-n", "-c", "1", "-W", "1", to], LIMIT).unwrap().stdout
     };
     let passes = |lab: &testbed::Lab, to| ping(lab, to).contains("1 received");
     for (instead, v6_passes) in
@@ -141,7 +141,7 @@ fn a_node_reports_what_it_prohibits() {
             let text = ping(&lab, v4);
             assert!(text.contains(&format!("From {hop} icmp_seq=1 Packet filtered")), "{text}");
         } else {
-            wait_until("the event", TIMEOUT, || passes(&lab, v4)).unwrap();
+            wait_until("the event", LIMIT, || passes(&lab, v4)).unwrap();
         }
         let text = ping(&lab, v6);
         let printed = "Destination unreachable: Administratively prohibited";

@@ -1,6 +1,6 @@
 //! Commands on a running lab: what they change shows in what programs see.
 
-use super::{TIMEOUT, TWO_HOSTS, binary, lab};
+use super::{LIMIT, TWO_HOSTS, binary, lab};
 use crate::commandline::offered;
 use serde_json::Value;
 use std::{
@@ -50,7 +50,7 @@ fn replies(output: &str) -> u32 {
 
 pub(super) fn ping(lab: &Lab, count: &str) -> String {
     let words = ["ping", "-c", count, "-i", "0.02", "-W", "1", "30.0.0.10"];
-    lab.run("pc", &words, TIMEOUT).unwrap().stdout
+    lab.run("pc", &words, LIMIT).unwrap().stdout
 }
 
 #[test]
@@ -132,7 +132,7 @@ pub(super) fn follow_events(lab: &mut Lab) -> testbed::Process {
     command.args(["lab", "events", "--json", "--lab", &pid]);
     let events = testbed::Process::start(command).unwrap();
     // The first event may come before the follower is there: the change is made until it is seen.
-    wait_until("the follower", TIMEOUT, || {
+    wait_until("the follower", LIMIT, || {
         text_of(lab, &["link", "r1-r2", "set", "mtu=1400"]);
         events.stdout().contains("\"event\":\"link\"")
     })
@@ -150,14 +150,14 @@ fn a_node_that_is_down_loses_packets_and_is_reported() {
     assert_eq!(ask(&mut lab, &["status"])["down"][0], "r2");
     let path = stopped_path(&mut lab, "pc", "server");
     assert!(path["stopped"].is_string(), "{path}");
-    wait_until("what routing does", TIMEOUT, || {
+    wait_until("what routing does", LIMIT, || {
         let text = events.stdout();
         text.contains(r#""event":"node","node":"r2","up":false"#)
             && text.contains(r#""event":"routing""#)
     })
     .unwrap();
     text_of(&mut lab, &["node", "r2", "up"]);
-    wait_until("the return path", TIMEOUT, || replies(&ping(&lab, "1")) == 1).unwrap();
+    wait_until("the return path", LIMIT, || replies(&ping(&lab, "1")) == 1).unwrap();
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn a_capture_is_read_by_tcpdump() {
         command.args(["lab", "capture", what, "--lab", &pid, "--count", count, "-w"]).arg(&file);
         let mut capture = testbed::Process::start(command).unwrap();
         let mut status = None;
-        wait_until("the capture's end", TIMEOUT, || {
+        wait_until("the capture's end", LIMIT, || {
             ping(&lab, "4");
             status = capture.ended();
             status.is_some()
@@ -208,7 +208,7 @@ fn a_capture_that_is_piped_ends_with_its_reader() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    wait_until("the reader's and then the capture's end", TIMEOUT, || {
+    wait_until("the reader's and then the capture's end", LIMIT, || {
         ping(&lab, "4");
         let read = reader.try_wait().unwrap();
         read.is_some() && capture.try_wait().unwrap().is_some()
@@ -231,10 +231,8 @@ fn a_capture_that_nobody_reads_holds_nobody_up() {
     let mut file = capture.stdout.take().unwrap();
     file.read_exact(&mut [0; 28]).unwrap();
     let _server = lab.spawn("server", &["iperf3", "-s"]).unwrap();
-    wait_until("iperf3", TIMEOUT, || {
-        lab.check("server", &["ss", "-tln"]).unwrap().contains(":5201")
-    })
-    .unwrap();
+    wait_until("iperf3", LIMIT, || lab.check("server", &["ss", "-tln"]).unwrap().contains(":5201"))
+        .unwrap();
     // More than the 32 MB that may wait, and what pipes and sockets hold.
     lab.check("pc", &["iperf3", "-c", "server", "-n", "60M"]).unwrap();
     assert_eq!(replies(&ping(&lab, "5")), 5);

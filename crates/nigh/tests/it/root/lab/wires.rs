@@ -1,7 +1,7 @@
 //! Wires: two interfaces joined directly, between which everything crosses as it is.
 
 use super::{
-    TIMEOUT, TWO_HOSTS, binary, lab,
+    LIMIT, TWO_HOSTS, binary, lab,
     programs::times,
     using::{ask, text_of},
 };
@@ -64,7 +64,7 @@ fn a_ping_crosses_with_its_ttl_and_takes_what_the_wire_takes() {
 
     text_of(&mut lab, &["link", "as-1-as-2", "set", "up=false"]);
     let ping = ["ping", "-n", "-c", "1", "-W", "1", "172.16.0.2"];
-    assert!(!one.run(&ping, TIMEOUT).unwrap().success());
+    assert!(!one.run(&ping, LIMIT).unwrap().success());
     drop(lab);
     // Its interfaces are gone, the namespaces are not.
     assert!(!other.check(&["ip", "link"]).unwrap().contains("peer"));
@@ -85,7 +85,7 @@ fn tcp_crosses_and_frames_are_captured_with_their_headers() {
             command
         })
         .unwrap();
-        wait_until("the capture's end", TIMEOUT, || {
+        wait_until("the capture's end", LIMIT, || {
             // What was known of the neighbour is forgotten, so that there is ARP to see.
             one.check(&["ip", "neigh", "flush", "all"]).unwrap();
             one.check(&["ping", "-n", "-c", "1", "172.16.0.2"]).unwrap();
@@ -97,7 +97,7 @@ fn tcp_crosses_and_frames_are_captured_with_their_headers() {
         assert!(text.contains("ethertype ARP") && text.contains("Request who-has"), "{text}");
 
         let _server = other.spawn(&["iperf3", "-s", "-1"]).unwrap();
-        wait_until("iperf3", TIMEOUT, || other.check(&["ss", "-tln"]).unwrap().contains(":5201"))
+        wait_until("iperf3", LIMIT, || other.check(&["ss", "-tln"]).unwrap().contains(":5201"))
             .unwrap();
         let output = one.check(&["iperf3", "-c", "172.16.0.2", "-n", "10M"]).unwrap();
         assert!(output.contains("receiver"), "{output}");
@@ -135,7 +135,7 @@ set = { delay = "50ms" }
     let output = lab.check("pc", &["ping", "-n", "-c", "1", "far"]).unwrap();
     assert!(output.contains("ttl=63"), "{output}");
     lab.check("pc", &["ping", "-n", "-c", "1", "server"]).unwrap();
-    wait_until("the event", TIMEOUT, || {
+    wait_until("the event", LIMIT, || {
         let output = lab.check("pc", &["ping", "-n", "-c", "1", "192.168.2.2"]).unwrap();
         times(&output).iter().all(|time| *time >= 110.0)
     })
@@ -172,7 +172,7 @@ delay = "10ms"
     let output = one.check(&["ping", "-n", "-c", "2", "-t", "1", "172.16.0.2"]).unwrap();
     assert!(times(&output).iter().all(|time| *time >= 20.0), "{output}");
     let _server = other.spawn(&["iperf3", "-s", "-1"]).unwrap();
-    wait_until("iperf3", TIMEOUT, || other.check(&["ss", "-tln"]).unwrap().contains(":5201"))
+    wait_until("iperf3", LIMIT, || other.check(&["ss", "-tln"]).unwrap().contains(":5201"))
         .unwrap();
     let output = one.check(&["iperf3", "-c", "172.16.0.2", "-n", "1M"]).unwrap();
     assert!(output.contains("receiver"), "{output}");

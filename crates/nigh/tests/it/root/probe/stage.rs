@@ -7,15 +7,12 @@
 //! ```
 
 use serde_json::{Value, json};
-use std::{
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use testbed::{End, Finished, Lab, Namespace, Nigh, link, wait_until};
 
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_nigh");
-pub(crate) const LIMIT: Duration = Duration::from_secs(60);
+pub(crate) use testbed::LIMIT;
 /// The stations in the order of their addresses.
 pub(crate) const NAMES: [&str; 3] = ["alfa", "bravo", "carol"];
 
