@@ -26,7 +26,11 @@ fn a_tap_device_that_is_there_is_taken_over_and_given_back() {
     server.check(&["ip", "link", "set", "tap7", "up"]).unwrap();
     server.check(&["ip", "route", "add", "default", "via", "30.0.0.1"]).unwrap();
     let running = lab(&format!("{TWO_HOSTS}namespace = \"{}\"\ntap = \"tap7\"\n", server.name()));
-    running.check("pc", &["ping", "-c", "2", "-i", "0.1", "30.0.0.10"]).unwrap();
+    // The host sends from when it has seen that its device is up.
+    testbed::wait_until("an answer", LIMIT, || {
+        running.check("pc", &["ping", "-c", "1", "-W", "1", "30.0.0.10"]).is_ok()
+    })
+    .unwrap();
     drop(running);
     assert!(server.check(&["ip", "link"]).unwrap().contains("tap7"));
 }
