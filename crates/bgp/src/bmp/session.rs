@@ -488,16 +488,18 @@ enum Wrong {
     Unreadable(#[from] Unreadable),
 }
 
-/// The body of the UPDATE that is all of `bytes`; longer than 4,096 bytes where the speakers have agreed
-/// on that (RFC 8654).
+/// The length of the message of this kind at the front of `bytes`, if its BGP header is there and right;
+/// more than 4,096 bytes where the speakers have agreed on that (RFC 8654).
+fn length_of(kind: bgp::Kind, bytes: &[u8]) -> Option<usize> {
+    let header = bytes.first_chunk::<{ bgp::HEADER }>()?;
+    let is_right = header[..16] == [0xff; 16] && header[18] == kind as u8;
+    is_right.then(|| usize::from(u16::from_be_bytes([header[16], header[17]])))
+}
+
+/// The body of the UPDATE that is all of `bytes`.
 fn update(bytes: &[u8]) -> Result<&[u8], Wrong> {
-    let (header, body) = bytes.split_first_chunk::<{ bgp::HEADER }>().ok_or(Wrong::NoUpdate)?;
-    let length = usize::from(u16::from_be_bytes([header[16], header[17]]));
-    let marked = header[..16].iter().all(|byte| *byte == 0xff);
-    if !marked || length != bytes.len() || header[18] != bgp::Kind::Update as u8 {
-        return Err(Wrong::NoUpdate);
-    }
-    Ok(body)
+    let is_all = length_of(bgp::Kind::Update, bytes) == Some(bytes.len());
+    bytes.get(bgp::HEADER..).filter(|_| is_all).ok_or(Wrong::NoUpdate)
 }
 
 fn key(header: &PeerHeader) -> PeerKey {
@@ -510,13 +512,8 @@ fn key(header: &PeerHeader) -> PeerKey {
 fn opens(body: &[u8]) -> Result<[Option<Theirs>; 2], String> {
     let mut rest = body.get(20..).ok_or("it is cut short")?;
     let mut next = |which: &str| {
-        let (header, _) = rest
-            .split_first_chunk::<{ bgp::HEADER }>()
-            .ok_or_else(|| format!("it is cut short before the OPEN that was {which}"))?;
-        let length = usize::from(u16::from_be_bytes([header[16], header[17]]));
-        if header[..16].iter().any(|byte| *byte != 0xff) || header[18] != bgp::Kind::Open as u8 {
-            return Err(format!("the message that was {which} is not an OPEN"));
-        }
+        let length = length_of(bgp::Kind::Open, rest)
+            .ok_or_else(|| format!("the message that was {which} is not an OPEN"))?;
         let (message, behind) = rest
             .split_at_checked(length)
             .ok_or_else(|| format!("it is cut short in the OPEN that was {which}"))?;
