@@ -8,7 +8,7 @@ use std::{
     process::Command,
 };
 use tempfile::TempDir;
-use testbed::{End, Lab, Namespace, link};
+use testbed::{End, Lab, Namespace, clients::noise, link};
 
 /// The paper's clients and servers.
 pub(crate) const CLIENTS: [Ipv4Addr; 2] =
@@ -90,7 +90,7 @@ impl Stage {
         servers.check(&["ip", "route", "add", "default", "via", "10.2.0.1"])?;
         let folder = tempfile::tempdir()?;
         let echoes = Servers::of_echoes(&servers, REFUSED)?;
-        let files = Servers::of_file(&servers, &SERVERS, content(file))?;
+        let files = Servers::of_file(&servers, &SERVERS, noise(1, file))?;
         let bulk = Servers::of_bulk(&servers, SERVERS[0])?;
         Ok(Self { _served: [files, echoes, bulk], lab, clients, gate, servers, folder })
     }
@@ -139,19 +139,4 @@ pub(crate) fn arrived(namespace: &Namespace, interface: &str) -> Result<(f64, f6
     let links: serde_json::Value = serde_json::from_str(&text)?;
     let count = |what: &str| links.pointer(&format!("/0/stats64/rx/{what}"))?.as_f64();
     Ok(count("packets").zip(count("bytes")).ok_or("ip(8) counts nothing")?)
-}
-
-/// A file that looks like a compressed one, the same each time.
-fn content(bytes: usize) -> Vec<u8> {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut content = Vec::with_capacity(bytes + 8);
-    while content.len() < bytes {
-        // xorshift64
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        content.extend(state.to_le_bytes());
-    }
-    content.truncate(bytes);
-    content
 }

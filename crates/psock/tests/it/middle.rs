@@ -15,19 +15,7 @@ use std::{
     thread,
     time::Duration,
 };
-
-/// Numbers that follow from a seed (splitmix64).
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % end
-    }
-}
+use wire::random::Random;
 
 /// Connections that the adversary does away with on each path before it gives up.
 const CUTS: u64 = 8;
@@ -55,19 +43,19 @@ impl Middle {
         let state = Arc::<State>::default();
         let shared = Arc::clone(&state);
         let thread = thread::spawn(move || {
-            let mut numbers = Numbers(seed);
+            let mut random = Random::new(seed);
             let mut carriers = Vec::new();
             while let Ok((near, _)) = listener.accept() {
                 if shared.stopped.load(Ordering::Relaxed) {
                     break;
                 }
                 // Late.
-                thread::sleep(Duration::from_millis(numbers.below(20)));
+                thread::sleep(Duration::from_millis(random.below(20)));
                 let Ok(far) = TcpStream::connect(to) else { continue };
-                let life = numbers.below(600_000);
+                let life = random.below(600_000);
                 for (from, to) in [(&near, &far), (&far, &near)] {
                     let (from, to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
-                    let (state, seed) = (Arc::clone(&shared), numbers.below(u64::MAX));
+                    let (state, seed) = (Arc::clone(&shared), random.below(u64::MAX));
                     carriers.push(thread::spawn(move || carry(from, to, life, seed, &state)));
                 }
             }
@@ -94,23 +82,23 @@ impl Drop for Middle {
 
 /// Carries one direction for so many bytes, then does away with the connection.
 fn carry(mut from: TcpStream, mut to: TcpStream, life: u64, seed: u64, state: &State) {
-    let mut numbers = Numbers(seed);
+    let mut random = Random::new(seed);
     let mut buffer = vec![0; 40_000];
     let mut left = life as usize;
     loop {
-        let size = 1 + numbers.below(buffer.len() as u64) as usize;
+        let size = 1 + random.below(buffer.len() as u64) as usize;
         let Ok(count) = from.read(&mut buffer[..size]) else { break };
         if count == 0 {
             break;
         }
-        if numbers.below(8) == 0 {
-            thread::sleep(Duration::from_micros(numbers.below(3_000)));
+        if random.below(8) == 0 {
+            thread::sleep(Duration::from_micros(random.below(3_000)));
         }
         if state.armed.load(Ordering::Relaxed) {
             if left < count && state.cuts.fetch_add(1, Ordering::Relaxed) < CUTS {
                 // A part of it arrives; then a reset, or an end as if the peer wanted it.
                 let _ = to.write_all(&buffer[..left]);
-                if numbers.below(2) == 0 {
+                if random.below(2) == 0 {
                     let _ = SockRef::from(&to).set_linger(Some(Duration::ZERO));
                     let _ = SockRef::from(&from).set_linger(Some(Duration::ZERO));
                 }

@@ -5,17 +5,14 @@ use crate::{
     process::{check, command},
 };
 use std::path::{Path, PathBuf};
+use wire::random::Random;
 
-/// Bytes that look random and are the same for the same seed (SplitMix64).
+/// Bytes that look random and are the same for the same seed.
 pub fn noise(seed: u64, length: usize) -> Vec<u8> {
-    let mut state = seed;
+    let mut random = Random::new(seed);
     let mut bytes = Vec::with_capacity(length + 8);
     while bytes.len() < length {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = state;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        bytes.extend_from_slice(&(word ^ (word >> 31)).to_le_bytes());
+        bytes.extend_from_slice(&random.bits().to_le_bytes());
     }
     bytes.truncate(length);
     bytes

@@ -4,6 +4,7 @@ use super::{
     peers::{handshake, info_hash, message},
     *,
 };
+use wire::random::Random;
 
 /// A connection over uTP whose client opened it; both sides' next sequence numbers.
 struct Utp {
@@ -74,13 +75,9 @@ fn block(bytes: &[u8]) -> Vec<u8> {
 
 #[test]
 fn blocks_are_read_from_datagrams_in_any_order() {
-    // SplitMix64, seeded: the order differs from round to round and is the same each time.
-    let mut state = 6_u64;
-    let mut random = |below: usize| {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        (mixed ^ mixed >> 27) as usize % below
-    };
+    // The order differs from round to round and is the same each time.
+    let mut random = Random::new(6);
+    let mut random = |below: usize| random.below(below as u64) as usize;
     for _ in 0..50 {
         let mut one = Utp::open(&holding(), FileVerdict::Scan);
         assert_eq!(one.manager.hold_from(Side::Server), Some(0));

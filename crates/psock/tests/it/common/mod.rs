@@ -5,6 +5,7 @@ use std::{
     io::{self, Read, Write},
     net::SocketAddr,
 };
+use wire::random::mix;
 
 pub(crate) use testbed::LIMIT;
 
@@ -38,11 +39,7 @@ pub(crate) fn pair(config: &Config) -> (PsockStream, PsockStream) {
 
 /// The eight bytes at place `8 * word` of a stream.
 fn word(seed: u64, word: u64) -> [u8; 8] {
-    // splitmix64
-    let mut z = seed.wrapping_add((word + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    (z ^ (z >> 31)).to_le_bytes()
+    mix(mix(seed).wrapping_add(word)).to_le_bytes()
 }
 
 /// Fills a buffer with the bytes that a stream has from `offset` on.

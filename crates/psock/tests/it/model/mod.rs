@@ -40,7 +40,7 @@ fn random_application(random: &mut Random) -> Application {
 }
 
 fn random_plan(seed: u64, driver: DriverName) -> Plan {
-    let random = &mut Random(seed);
+    let random = &mut Random::new(seed);
     let paths: Vec<_> = (0..random.range(1, 4)).map(|_| random_path(random)).collect();
     let mut changes = Vec::new();
     for path in 0..paths.len() {
@@ -99,7 +99,7 @@ fn every_byte_arrives_with_every_driver_while_paths_die_and_return() {
 
 /// A plan for one bulk transfer without loss or deaths, so that chance favours nobody.
 fn random_bulk(seed: u64) -> Plan {
-    let random = &mut Random(seed);
+    let random = &mut Random::new(seed);
     let paths: Vec<_> =
         (0..random.range(2, 4)).map(|_| PathSettings { loss: 0, ..random_path(random) }).collect();
     let fastest = paths.iter().map(|path| path.rate).max().unwrap_or(0);

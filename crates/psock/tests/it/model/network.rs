@@ -6,29 +6,27 @@
 //! again by a timer that doubles (RFC 6298).
 
 use std::collections::VecDeque;
+use wire::random;
 
 pub(crate) const MS: u64 = 1_000_000;
 pub(crate) const SECOND: u64 = 1_000_000_000;
 
-/// Numbers that look random, the same for the same seed (splitmix64).
-pub(crate) struct Random(pub u64);
+/// Numbers that look random, the same for the same seed.
+pub(crate) struct Random(random::Random);
 
 impl Random {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(random::Random::new(seed))
     }
 
     /// From `low` to `high`, both possible.
     pub(crate) fn range(&mut self, low: u64, high: u64) -> u64 {
-        low + self.next() % (high - low + 1)
+        low + self.0.bits() % (high - low + 1)
     }
 
     /// True so many times of a million.
     pub(crate) fn chance(&mut self, parts_per_million: u64) -> bool {
-        self.next() % 1_000_000 < parts_per_million
+        self.0.bits() % 1_000_000 < parts_per_million
     }
 }
 

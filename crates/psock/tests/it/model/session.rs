@@ -14,8 +14,8 @@ const PATTERN_LEN: usize = 65_521;
 fn pattern() -> &'static [u8] {
     static PATTERN: OnceLock<Vec<u8>> = OnceLock::new();
     PATTERN.get_or_init(|| {
-        let mut random = Random(0);
-        (0..PATTERN_LEN).map(|_| random.next() as u8).collect()
+        let mut random = Random::new(0);
+        (0..PATTERN_LEN).map(|_| random.range(0, 255) as u8).collect()
     })
 }
 
@@ -150,7 +150,7 @@ impl Plan {
             now: 0,
             events: BinaryHeap::new(),
             order: 0,
-            random: Random(self.seed),
+            random: Random::new(self.seed),
             links: self.paths.iter().map(|path| [Link::new(*path), Link::new(*path)]).collect(),
             connections: Vec::new(),
             over: vec![0; self.paths.len()],
