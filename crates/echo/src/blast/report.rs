@@ -6,6 +6,7 @@ use std::{
 };
 
 use serde::Serialize;
+use terminal::screen::curve;
 
 use super::{
     line::{self, FCS},
@@ -233,7 +234,7 @@ impl fmt::Display for Report {
         if self.seconds.len() > 1 {
             let losses: Vec<u64> = self.seconds.iter().map(|second| second.lost).collect();
             let most = losses.iter().max().copied().unwrap_or(0);
-            writeln!(f, "lost each s {}  (highest: {most})", sparkline(&losses))?;
+            writeln!(f, "lost each s {}  (highest: {most})", bars(&losses))?;
         }
         if let Some(loss) = &self.loss {
             write!(f, "{loss}")?;
@@ -279,13 +280,10 @@ impl fmt::Display for Loss {
 const COLUMNS: usize = 60;
 
 /// A bar for each second, or for each few where there are many.
-fn sparkline(values: &[u64]) -> String {
-    const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+fn bars(values: &[u64]) -> String {
     let each = values.len().div_ceil(COLUMNS).max(1);
     let sums: Vec<u64> = values.chunks(each).map(|chunk| chunk.iter().sum()).collect();
-    let most = sums.iter().max().copied().unwrap_or(0).max(1);
-    // The lowest bar means none at all.
-    sums.iter().map(|&sum| BARS[(sum * 7).div_ceil(most) as usize]).collect()
+    curve(sums.iter(), sums.len())
 }
 
 /// A trial of a search.
@@ -395,9 +393,9 @@ mod tests {
 
     #[test]
     fn bars_show_none_some_and_most() {
-        assert_eq!(sparkline(&[0, 1, 50, 100]), "▁▂▅█");
-        assert_eq!(sparkline(&[0, 0]), "▁▁");
-        assert_eq!(sparkline(&[1; 600]).chars().count(), 60);
+        assert_eq!(bars(&[0, 1, 50, 100]), " ▁▅█");
+        assert_eq!(bars(&[0, 0]), "  ");
+        assert_eq!(bars(&[1; 600]).chars().count(), 60);
     }
 
     #[test]
