@@ -22,8 +22,12 @@ pub fn lines(table: &Table) -> String {
     table.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
 }
 
-/// Time from `unix` (seconds since 1970) to `now`, to the second.
-pub fn since(unix: f64, now: SystemTime) -> String {
+/// Time since `unix` (seconds since 1970), to the second.
+pub fn ago(unix: f64) -> String {
+    since(unix, SystemTime::now())
+}
+
+fn since(unix: f64, now: SystemTime) -> String {
     let since = now
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default()

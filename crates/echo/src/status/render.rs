@@ -4,13 +4,8 @@ use super::{
     AnycastStatus, Count, InterfaceMode, LedgerStatus, LimitStatus, ListStatus, Status, TopStatus,
 };
 use crate::config::Limit;
-use std::{fmt::Write as _, time::SystemTime};
-use terminal::text::{self, CellAlignment, lines, table};
-
-/// Time since `unix` (seconds since 1970), to the second.
-fn ago(unix: f64) -> String {
-    text::since(unix, SystemTime::now())
-}
+use std::fmt::Write as _;
+use terminal::text::{CellAlignment, ago, lines, table};
 
 /// The whole status, for `nigh status`.
 pub fn render_status(status: &Status) -> String {

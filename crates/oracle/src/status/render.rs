@@ -8,18 +8,12 @@ use crate::control::Side;
 use std::{
     collections::BTreeMap,
     fmt::{Display, Write as _},
-    time::SystemTime,
 };
-use terminal::text::{self, lines, table};
+use terminal::text::{ago, lines, table};
 
 /// A value, or a dash where there is none.
 fn or_dash<T: Display>(value: Option<T>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| value.to_string())
-}
-
-/// Time since `unix` (seconds since 1970), to the second.
-fn ago(unix: f64) -> String {
-    text::since(unix, SystemTime::now())
 }
 
 /// The whole state, for `nigh status` and `nigh oracle print status`.
