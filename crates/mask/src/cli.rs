@@ -13,7 +13,6 @@ use crate::{
 };
 use capture::{ReadError, unpack};
 use clap::{Args, Subcommand};
-use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use serde_json::json;
 use std::{
@@ -24,6 +23,7 @@ use std::{
     path::{Path, PathBuf},
     thread,
 };
+use terminal::progress::{self, ProgressBar};
 
 /// What is done.
 #[derive(Debug, Subcommand)]
@@ -274,7 +274,7 @@ fn file(args: &FileArgs, json: bool) -> Result<(), CliError> {
         }
         (Box::new(file), Some(there.len()).filter(|_| there.is_file()))
     };
-    let bar = bar(bytes);
+    let bar = progress::bytes(bytes);
     let input = unpack(bar.wrap_read(input)).map_err(failed(&args.input))?;
     let all = || thread::available_parallelism().map_or(1, usize::from);
     let threads = args.threads.map_or_else(all, usize::from);
@@ -305,7 +305,7 @@ fn check(masked: &Path, against: &Path, html: Option<&Path>, json: bool) -> Resu
     }
     let open = |path: &Path| -> Result<(Box<dyn Read + Send>, ProgressBar), CliError> {
         let file = File::open(path).map_err(failed(path))?;
-        let bar = bar(file.metadata().ok().map(|there| there.len()));
+        let bar = progress::bytes(file.metadata().ok().map(|there| there.len()));
         Ok((unpack(bar.wrap_read(file)).map_err(failed(path))?, bar))
     };
     let (original, read) = open(against)?;
@@ -494,16 +494,4 @@ impl From<ReadError> for Found {
     fn from(error: ReadError) -> Self {
         Self(Some(error))
     }
-}
-
-/// How far it is, on standard error and only if that is a terminal.
-fn bar(bytes: Option<u64>) -> ProgressBar {
-    let (bar, template) = match bytes {
-        Some(bytes) => {
-            (ProgressBar::new(bytes), "{bar:30} {bytes}/{total_bytes} {binary_bytes_per_sec} {eta}")
-        }
-        None => (ProgressBar::new_spinner(), "{spinner} {bytes} {binary_bytes_per_sec}"),
-    };
-    let style = ProgressStyle::with_template(template);
-    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }

@@ -10,13 +10,13 @@ use crate::{
 };
 use clap::{Args, Subcommand};
 use config::Bandwidth;
-use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
 use std::{
     fmt::Write,
     io::{IsTerminal, stderr},
     time::Duration,
 };
+use terminal::progress::{ProgressBar, styled};
 
 /// `nigh probe ...`
 #[derive(Clone, Debug, Subcommand)]
@@ -251,12 +251,8 @@ impl Operation {
             return Progress(None);
         }
         let order = test.order();
-        let bar = ProgressBar::new_spinner();
+        let bar = styled(ProgressBar::new_spinner(), "{spinner} {msg} {elapsed_precise}");
         let takes = humantime::format_duration(order.takes());
-        // The template is a constant that parses.
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed_precise}") {
-            bar.set_style(style);
-        }
         bar.set_message(format!("{} to {}, about {takes}:", order.what, order.to));
         bar.enable_steady_tick(Duration::from_millis(100));
         Progress(Some(bar))

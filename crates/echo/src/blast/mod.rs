@@ -31,8 +31,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
+use terminal::progress::{ProgressBar, styled};
 use tokio::sync::oneshot;
 
 use crate::status::{Count, LedgerStatus};
@@ -373,9 +373,8 @@ fn progress(total: u64, label: String) -> ProgressBar {
         return ProgressBar::hidden();
     }
     let template = "{prefix}{bar:40} {human_pos}/{human_len} sent, {msg}, {per_sec}, {eta} left";
-    let style = ProgressStyle::with_template(template).unwrap_or(ProgressStyle::default_bar());
     // Everything that it shows is set before it is first drawn.
-    ProgressBar::new(total).with_style(style).with_prefix(label).with_message(answered(0))
+    styled(ProgressBar::new(total), template).with_prefix(label).with_message(answered(0))
 }
 
 /// The responder's counters for an address.

@@ -7,7 +7,6 @@ use classify::{
     offline::{Classified, Counts, Line, classify_capture},
     truth::{self, Score, TruthError},
 };
-use indicatif::{ProgressBar, ProgressStyle};
 use std::{
     collections::BTreeMap,
     fmt::Write as _,
@@ -15,7 +14,10 @@ use std::{
     io::{self, Write},
     path::{Path, PathBuf},
 };
-use terminal::text::{lines, table};
+use terminal::{
+    progress,
+    text::{lines, table},
+};
 
 /// Arguments of `nigh gate classify`.
 #[derive(Clone, Debug, Args)]
@@ -140,11 +142,7 @@ fn read(engine: &mut Engine, path: &Path) -> Result<(Vec<Classified>, Counts), C
     let failed = |source| ClassifyError::File { path: path.to_owned(), source };
     let file = File::open(path).map_err(failed)?;
     let bytes = file.metadata().map_err(failed)?.len();
-    // Shown on standard error, and only if that is a terminal.
-    let style = ProgressStyle::with_template("{bar:30} {bytes}/{total_bytes} {eta} {msg}");
-    let bar = ProgressBar::new(bytes)
-        .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
-        .with_message(path.display().to_string());
+    let bar = progress::bytes(Some(bytes)).with_message(path.display().to_string());
     let file = unpack(bar.wrap_read(file)).map_err(failed)?;
     let done = classify_capture(engine, file);
     bar.finish_and_clear();

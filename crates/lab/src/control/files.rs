@@ -6,7 +6,6 @@ use crate::{
     network::{Network, OpenError, Owner},
 };
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use std::{
     fmt::Write as _,
@@ -14,6 +13,7 @@ use std::{
     path::{Path, PathBuf},
     time::Instant,
 };
+use terminal::progress::{ProgressBar, styled};
 
 /// So many kinds of links are shown.
 const KINDS: usize = 10;
@@ -87,11 +87,7 @@ struct Summary {
 /// See [`FileError`].
 pub fn generate(args: &GenArgs) -> Result<String, FileError> {
     let started = Instant::now();
-    // It is drawn on a terminal's stderr only.
-    let bar = ProgressBar::no_length();
-    if let Ok(style) = ProgressStyle::with_template("{msg:24} {wide_bar} {percent:>3} %") {
-        bar.set_style(style);
-    }
+    let bar = styled(ProgressBar::no_length(), "{msg:24} {wide_bar} {percent:>3} %");
     let network = args.generate.make(&mut |progress| {
         bar.set_message(progress.step);
         bar.set_length(progress.total);

@@ -5,11 +5,11 @@ use super::{Format, ImportError, ImportOptions, ImportReport, Importer};
 use crate::SettingsChange;
 use crate::network::Network;
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
 use std::fmt::Write as _;
 use std::fs::metadata;
 use std::io;
 use std::path::{Path, PathBuf};
+use terminal::progress::{self, ProgressBar};
 
 /// Arguments of `nigh lab import`.
 #[derive(Clone, Debug, Args)]
@@ -71,7 +71,7 @@ pub fn run(args: &ImportArgs) -> Result<String, CommandError> {
     files.sort_by_key(|(format, _)| format.order());
     let size = |path: &Path| metadata(path).map_or(0, |metadata| metadata.len());
     let bytes = files.iter().map(|(_, path)| size(path)).sum();
-    let bar = if args.json { ProgressBar::hidden() } else { bar(bytes) };
+    let bar = if args.json { ProgressBar::hidden() } else { progress::bytes(Some(bytes)) };
     let mut importer = Importer::new();
     for (format, path) in files {
         bar.set_message(path.display().to_string());
@@ -90,12 +90,6 @@ pub fn run(args: &ImportArgs) -> Result<String, CommandError> {
     } else {
         text(&report, &network, file)
     })
-}
-
-/// A bar on standard error, if that is a terminal.
-fn bar(bytes: u64) -> ProgressBar {
-    let style = ProgressStyle::with_template("{bar:30} {bytes}/{total_bytes} {eta} {msg}");
-    ProgressBar::new(bytes).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
 /// The report for people.

@@ -14,7 +14,6 @@ use super::{
     summary::{Summary, Tally, Times},
 };
 use comfy_table::{Cell, CellAlignment, Table, presets};
-use indicatif::{ProgressBar, ProgressStyle};
 use ipnet::IpNet;
 use serde::Serialize;
 use std::{
@@ -26,6 +25,7 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
+use terminal::progress::{ProgressBar, styled};
 
 /// Clients that are shown one by one.
 const SHOWN: usize = 16;
@@ -234,10 +234,7 @@ fn progress(args: &Args) -> ProgressBar {
         return ProgressBar::hidden();
     }
     let bar = ProgressBar::new(u64::from(args.clients) * args.count);
-    let style = ProgressStyle::with_template(
-        "{bar:30} {human_pos}/{human_len} requests, {per_sec}, {eta} left",
-    );
-    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+    styled(bar, "{bar:30} {human_pos}/{human_len} requests, {per_sec}, {eta} left")
 }
 
 impl fmt::Display for Report {

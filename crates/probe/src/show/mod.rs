@@ -17,10 +17,10 @@ mod terminal;
 #[cfg(test)]
 mod tests;
 
+pub use self::terminal::{Look, chart, matrix, table};
 pub use answer::{Answer, Ask};
 pub use axis::Measure;
 pub use list::{Row, Table, clocks, traces};
 pub use mesh::{Cell, Mesh};
 pub use points::{Direction, Plot, Point, delays, throughputs};
 pub use svg::{chart as svg_chart, matrix as svg_matrix, table as svg_table};
-pub use terminal::{Look, chart, matrix, table};
