@@ -66,7 +66,9 @@ pub fn run(data: &[u8]) {
             engine.set_plain(port);
         }
     }
-    let across = engine.network().link_between(NodeId(4), NodeId(5)).expect("a link");
+    let network = engine.network();
+    let across = network.links_of(NodeId(4)).find(|link| network.to(*link) == NodeId(5));
+    let across = across.expect("a link");
     let [_, end] = engine.add_wire(across).expect("a wire");
     engine.set_plain(end);
     let (mut data, mut now, mut out) = (data, 0u64, Vec::new());

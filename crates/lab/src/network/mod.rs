@@ -253,7 +253,8 @@ impl Network {
     }
 
     /// The first link from one node to another.
-    pub fn link_between(&self, from: NodeId, to: NodeId) -> Option<LinkId> {
+    #[cfg(test)]
+    pub(crate) fn link_between(&self, from: NodeId, to: NodeId) -> Option<LinkId> {
         Relation::ALL
             .into_iter()
             .find_map(|relation| self.between(from, to, relation).next())
