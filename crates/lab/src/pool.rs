@@ -205,7 +205,7 @@ impl Pool {
         ([&head[..in_head], rest], [room, more_room])
     }
 
-    /// Copies bytes from a place in one frame to a place in another, as far as both have room.
+    /// Copies bytes from an offset of one frame to an offset of another, as far as both have room.
     pub(crate) fn copy(
         &mut self,
         from: &Frame,

@@ -183,9 +183,9 @@ impl Lab {
             for (end, id) in wire.hosts().into_iter().zip(ids) {
                 let system = hosts.iter_mut().find(|(host, _)| host.name == end.name);
                 let mut unnamed = None;
-                let place = system.map_or(&mut unnamed, |(_, namespace)| namespace);
+                let slot = system.map_or(&mut unnamed, |(_, namespace)| namespace);
                 let name = options.namespace_of(&end);
-                let make = || match place {
+                let make = || match slot {
                     Some(_) => Namespace::open(&name),
                     None => Namespace::make(&name),
                 };
@@ -194,8 +194,8 @@ impl Lab {
                     engine.set_plain(id);
                 }
                 ports.push(port);
-                if place.is_none() {
-                    *place = opened;
+                if slot.is_none() {
+                    *slot = opened;
                 }
             }
         }
@@ -396,21 +396,21 @@ fn open(
     make: impl FnOnce() -> Result<Namespace, HostError>,
 ) -> Result<(Option<Namespace>, Port), RunError> {
     let tap = |name: &str| Tap::open(name).map_err(|error| RunError::Tap(host.name.clone(), error));
-    let place = host.namespace.as_deref();
+    let inside = host.namespace.as_deref();
     let namespace = match host.joint() {
         Joint::Made => make()?,
         Joint::Found(name) => Namespace::open(name)?,
         Joint::Tap(name) => {
             // Opening makes a device that is not there.
-            if within(place, || if_nametoindex(name))?.is_err() {
-                let at = place.map(|place| format!("-n {place} ")).unwrap_or_default();
+            if within(inside, || if_nametoindex(name))?.is_err() {
+                let at = inside.map(|name| format!("-n {name} ")).unwrap_or_default();
                 return Err(RunError::NoTap(host.name.clone(), name.to_owned(), at));
             }
-            return Ok((None, Port::Tap(within(place, || tap(name))??)));
+            return Ok((None, Port::Tap(within(inside, || tap(name))??)));
         }
         Joint::Xdp(name) => {
             let open = || xsk::Interface::open(name);
-            let opened = within(place, open)?;
+            let opened = within(inside, open)?;
             let opened = opened.map_err(|error| RunError::Xdp(host.name.clone(), error))?;
             return Ok((None, Port::Xdp(opened.into())));
         }

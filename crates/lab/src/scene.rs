@@ -413,10 +413,10 @@ impl Scene {
             let hosts = self.hosts.len();
             match systems.iter_mut().position(|system| system.name == end.name) {
                 None => systems.push(end),
-                Some(place) if place < hosts => {}
-                Some(place) => {
-                    let more = systems[place].address.iter().chain(end.address.iter());
-                    systems[place].address = more.copied().collect::<Vec<_>>().into();
+                Some(index) if index < hosts => {}
+                Some(index) => {
+                    let more = systems[index].address.iter().chain(end.address.iter());
+                    systems[index].address = more.copied().collect::<Vec<_>>().into();
                 }
             }
         }

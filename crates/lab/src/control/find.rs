@@ -276,8 +276,8 @@ impl<'a> Finder<'a> {
             if alike < ALIKE || best.iter().any(|(_, known)| *known == other) {
                 continue;
             }
-            let place = best.iter().position(|(least, _)| alike > *least).unwrap_or(best.len());
-            best.insert(place, (alike, other));
+            let rank = best.iter().position(|(least, _)| alike > *least).unwrap_or(best.len());
+            best.insert(rank, (alike, other));
             best.truncate(SHOWN);
         }
         best.into_iter().map(|(_, name)| name.into_owned()).collect()

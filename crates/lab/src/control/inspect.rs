@@ -120,8 +120,8 @@ impl Context {
 
     /// The port of a host.
     pub(crate) fn port(&self, host: &str) -> Option<PortId> {
-        let place = self.tables.iter().position(|table| table.name == host)?;
-        u16::try_from(place).ok().map(PortId)
+        let index = self.tables.iter().position(|table| table.name == host)?;
+        u16::try_from(index).ok().map(PortId)
     }
 
     /// A link's name.

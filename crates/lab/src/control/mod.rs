@@ -90,7 +90,7 @@ pub enum Request {
         /// Most rows.
         #[serde(default = "some_rows")]
         limit: usize,
-        /// Whether links are listed as well that nothing has come to, by place.
+        /// Whether links are listed as well that nothing has come to, in the order of their numbers.
         #[serde(default)]
         all: bool,
     },

@@ -8,7 +8,7 @@ impl Context {
     /// The path of packets from one node to another.
     ///
     /// # Errors
-    /// When there is no such place, or the lab ends.
+    /// When there is no such node, or the lab ends.
     pub fn path(&self, from: &str, to: &str) -> Result<Path, ReplyError> {
         let (start, end) = (self.finder().end(from)?, self.finder().end(to)?);
         let address = end.address.ok_or_else(|| FindError::NoAddress(to.to_owned()))?;

@@ -73,7 +73,7 @@ fn requests_are_lines_of_json_and_nothing_else_is_taken() {
 fn links_are_named_by_their_ends_with_hyphens_in_names_and_with_parallel_ones() {
     let (network, hosts) = (network(), hosts());
     let finder = Finder::new(&network, &hosts);
-    for (text, from, to, place, both_ways) in [
+    for (text, from, to, index, both_ways) in [
         ("a-c", "a", "c", 0, true),
         ("c-a", "c", "a", 0, true),
         ("a>c", "a", "c", 0, false),
@@ -90,7 +90,7 @@ fn links_are_named_by_their_ends_with_hyphens_in_names_and_with_parallel_ones() 
             .links_of(network.from(meant.link))
             .filter(|link| network.name(network.to(*link)) == to)
             .collect();
-        assert_eq!(parallel.get(place), Some(&meant.link), "{text}");
+        assert_eq!(parallel.get(index), Some(&meant.link), "{text}");
     }
     for (text, sentence) in [
         ("a", "a link is two nodes, `A-B` for both directions or `A>B` for one: a is not"),

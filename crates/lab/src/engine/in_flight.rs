@@ -81,7 +81,7 @@ pub(super) struct Progress {
     pub origin: Origin,
     /// Where on it this leg began.
     pub from: u16,
-    /// Where the leg ends: the next place at which something happens to the packet.
+    /// Where the leg ends: the next position at which something happens to the packet.
     pub stop: u16,
     pub ttl: u8,
     pub ect: bool,

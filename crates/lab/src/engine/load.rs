@@ -28,7 +28,7 @@ pub struct NodeLoad {
     pub sent: u64,
 }
 
-/// Packets and bytes that begin to pass links at a place, less those that cease there.
+/// Packets and bytes that begin to pass links at a position of the path, less those that cease there.
 #[derive(Clone, Copy, Debug, Default)]
 struct Step {
     packets: u64,
@@ -48,7 +48,7 @@ impl Tally {
         Self { steps: vec![Step::default(); links + 1], counted: false }
     }
 
-    /// A packet passes the links from one place to another.
+    /// A packet passes the links from one position to another.
     pub(super) fn count(&mut self, from: u16, to: u16, bytes: u32) {
         if from == to {
             return;

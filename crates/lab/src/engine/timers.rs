@@ -15,7 +15,7 @@ use crate::Nanos;
 /// Buckets: one for each bit of a time, and one for timers of the last time.
 const BUCKETS: usize = 65;
 
-/// A timer: its time, its place among those of the same time, how many were set before it, and what it
+/// A timer: its time, its order among those of the same time, how many were set before it, and what it
 /// is for.
 type Timer = (Nanos, u64, u64, u32);
 
@@ -51,8 +51,8 @@ impl Timers {
         self.made += 1;
         match self.bucket(at) {
             0 => {
-                let place = self.buckets[0].partition_point(|other| *other > timer);
-                self.buckets[0].insert(place, timer);
+                let index = self.buckets[0].partition_point(|other| *other > timer);
+                self.buckets[0].insert(index, timer);
             }
             bucket => self.put(bucket, timer),
         }

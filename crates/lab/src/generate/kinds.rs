@@ -70,8 +70,8 @@ impl Kinds {
         let delay = (line.kilometres / SPEED * 1e6) as u64;
         let step = self.delays.partition_point(|&step| step < delay).min(self.delays.len() - 1);
         let kind = |relation: Relation| {
-            let place = (step * TIERS.len() + line.tier as usize) * 4 + relation as usize;
-            KindId(self.numbers[place])
+            let index = (step * TIERS.len() + line.tier as usize) * 4 + relation as usize;
+            KindId(self.numbers[index])
         };
         Edge {
             a: NodeId(line.from),

@@ -74,9 +74,9 @@ fn addresses_lead_to_their_owners_and_names_too() {
         let owner = Some(crate::Owner::Node(network.from(link)));
         assert_eq!((network.owner(v4.into()), network.owner(v6.into())), (owner, owner));
     }
-    let places: Vec<_> = network.prefixes().collect();
-    assert!(places.len() > 3 * World::new(&what).ases() as usize, "{} prefixes", places.len());
-    for (net, owner) in places {
+    let prefixes: Vec<_> = network.prefixes().collect();
+    assert!(prefixes.len() > 3 * World::new(&what).ases() as usize, "{} prefixes", prefixes.len());
+    for (net, owner) in prefixes {
         assert_eq!(network.owner(net.addr()), Some(owner));
     }
     assert_eq!((network.name(NodeId(0)), network.find("as1")), ("as1".into(), Some(NodeId(0))));

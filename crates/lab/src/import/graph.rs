@@ -16,7 +16,7 @@ pub(super) const MOST_EDGES: usize = 400_000_000;
 /// Most delays of a link that are kept; their median counts.
 const SAMPLES: usize = 31;
 
-/// A node's place.
+/// A node's index.
 pub(super) type Node = u32;
 
 /// A link in one direction.
@@ -108,13 +108,14 @@ impl Graph {
         Ok((self.names.len() - 1) as Node)
     }
 
-    /// The node that has that address there. It is made if there is none.
-    pub(super) fn at(&mut self, place: u32, address: IpAddr) -> Result<Node, TooMany> {
-        if let Some(&node) = self.by_address.get(&(place, address)) {
+    /// The node that has that address in a scope: [`EVERYWHERE`], or traces from one node. It is made if
+    /// there is none.
+    pub(super) fn at(&mut self, scope: u32, address: IpAddr) -> Result<Node, TooMany> {
+        if let Some(&node) = self.by_address.get(&(scope, address)) {
             return Ok(node);
         }
         let node = self.add()?;
-        self.claim(node, place, address);
+        self.claim(node, scope, address);
         Ok(node)
     }
 
@@ -124,8 +125,8 @@ impl Graph {
     }
 
     /// Gives an address to a node. Whether it has it then: another node may have it.
-    pub(super) fn claim(&mut self, node: Node, place: u32, address: IpAddr) -> bool {
-        let owner = *self.by_address.entry((place, address)).or_insert_with(|| {
+    pub(super) fn claim(&mut self, node: Node, scope: u32, address: IpAddr) -> bool {
+        let owner = *self.by_address.entry((scope, address)).or_insert_with(|| {
             self.addresses.push((node, address));
             node
         });
@@ -162,18 +163,18 @@ impl Graph {
         }
     }
 
-    /// The how-many-eth router that did not answer between two others.
+    /// The router of that index among those that did not answer between two others.
     pub(super) fn silent(
         &mut self,
         before: Node,
         after: Node,
-        place: u16,
+        index: u16,
     ) -> Result<Node, TooMany> {
-        if let Some(&node) = self.silent.get(&(before, after, place)) {
+        if let Some(&node) = self.silent.get(&(before, after, index)) {
             return Ok(node);
         }
         let node = self.add()?;
-        self.silent.insert((before, after, place), node);
+        self.silent.insert((before, after, index), node);
         self.silent_nodes.insert(node);
         let number = self.silent.len();
         self.name(node, &format!("silent{number}"));

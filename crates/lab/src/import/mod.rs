@@ -150,8 +150,8 @@ pub enum ImportError {
 /// The first thing that was wrong, for a sentence.
 fn first(bad: &[Count]) -> String {
     let Some(count) = bad.first() else { return String::new() };
-    let place = count.examples.first().map(|example| format!(" ({example})"));
-    format!(": {}{}", count.what, place.unwrap_or_default())
+    let example = count.examples.first().map(|example| format!(" ({example})"));
+    format!(": {}{}", count.what, example.unwrap_or_default())
 }
 
 /// Why a file was given up.

@@ -190,8 +190,8 @@ fn join(
         let waiting = open.get_mut(&(to, from)).filter(|waiting| !waiting.is_empty());
         let direction = match waiting {
             Some(waiting) => {
-                let place = waiting.iter().position(|(id, _)| *id == key.id).unwrap_or(0);
-                waiting.remove(place).1.back()
+                let index = waiting.iter().position(|(id, _)| *id == key.id).unwrap_or(0);
+                waiting.remove(index).1.back()
             }
             None => {
                 let direction = graph.join(from, to)?;

@@ -6,7 +6,7 @@ use serde::Serialize;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// So many places are shown of each thing that went wrong.
+/// So many examples are shown of each thing that went wrong.
 const EXAMPLES: usize = 5;
 /// Characters of a line that are shown.
 const SHOWN: usize = 80;
@@ -86,11 +86,11 @@ impl fmt::Display for Example {
 
 /// Counts one more.
 fn add(list: &mut Vec<Count>, what: &'static str, example: impl FnOnce() -> Example) {
-    let place = list.iter().position(|count| count.what == what).unwrap_or_else(|| {
+    let index = list.iter().position(|count| count.what == what).unwrap_or_else(|| {
         list.push(Count { what, count: 0, examples: Vec::new() });
         list.len() - 1
     });
-    if let Some(count) = list.get_mut(place) {
+    if let Some(count) = list.get_mut(index) {
         count.count += 1;
         if count.examples.len() < EXAMPLES {
             count.examples.push(example());

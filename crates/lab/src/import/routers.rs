@@ -109,8 +109,8 @@ pub(super) fn links(reader: impl BufRead, context: &mut Context<'_>) -> Result<(
                     context.graph.named(name)?
                 }
             };
-            let place = nodes.iter().position(|&(known, _)| known == node);
-            match place.and_then(|place| nodes.get_mut(place)) {
+            let index = nodes.iter().position(|&(known, _)| known == node);
+            match index.and_then(|index| nodes.get_mut(index)) {
                 Some(known) => known.1 = known.1.or(address),
                 None => nodes.push((node, address)),
             }
@@ -138,8 +138,8 @@ pub(super) fn links(reader: impl BufRead, context: &mut Context<'_>) -> Result<(
         }
         // Those that are joined to all come first.
         nodes.sort_by_key(|(_, address)| address.is_none());
-        for (place, &one) in nodes.iter().enumerate().take(hubs) {
-            for &two in nodes.iter().skip(place + 1) {
+        for (index, &one) in nodes.iter().enumerate().take(hubs) {
+            for &two in nodes.iter().skip(index + 1) {
                 context.graph.direction(one, two)?;
             }
         }

@@ -225,13 +225,13 @@ fn router(context: &mut Context<'_>, reply: &Reply, source: Node) -> Result<Node
     let name = reply.name.as_deref().unwrap_or_default();
     let node = match reply.address {
         Some(address) => {
-            let place = if context.graph.find(address).is_some() || !is_private(address) {
+            let scope = if context.graph.find(address).is_some() || !is_private(address) {
                 EVERYWHERE
             } else {
                 context.assume("A private address is another router for each source of traces.");
                 source
             };
-            context.graph.at(place, address)?
+            context.graph.at(scope, address)?
         }
         None => {
             context.assume(
@@ -256,13 +256,13 @@ fn nodes(context: &mut Context<'_>, source: Node, steps: &[Step]) -> Result<Vec<
     let mut rest = steps;
     while let Some(gap) = rest.iter().position(|step| step.node.is_some()) {
         let after = rest.get(gap).and_then(|step| step.node).unwrap_or(source);
-        for place in 0..gap {
+        for position in 0..gap {
             context.assume(
                 "Routers that did not answer between two that did are the same in all traces, and do not answer here.",
             );
             // Their number distinguishes them as well.
-            let place = (gap << 8 | place) as u16;
-            nodes.push(context.graph.silent(before, after, place)?);
+            let index = (gap << 8 | position) as u16;
+            nodes.push(context.graph.silent(before, after, index)?);
         }
         nodes.push(after);
         before = after;
@@ -276,26 +276,26 @@ fn delays(steps: &[Step]) -> Vec<Option<Nanos>> {
     let mut delays = vec![None; steps.len()];
     let mut least = u64::MAX;
     let mut known: Vec<(usize, u64)> = Vec::new();
-    for (place, step) in steps.iter().enumerate().rev() {
+    for (index, step) in steps.iter().enumerate().rev() {
         if let Some(rtt) = step.rtt {
             least = least.min(rtt);
-            known.push((place, least));
+            known.push((index, least));
         }
     }
     let (mut from, mut before) = (0, 0);
-    for (place, rtt) in known.into_iter().rev() {
-        let links = (place + 1 - from) as u64;
+    for (index, rtt) in known.into_iter().rev() {
+        let links = (index + 1 - from) as u64;
         // What does not divide goes to the last one, so that the sum is right.
         let half = (rtt - before) / 2;
-        for (number, delay) in (from..=place).zip(1..) {
+        for (number, delay) in (from..=index).zip(1..) {
             let part = half / links;
-            let part = if number == place { half - part * (links - 1) } else { part };
+            let part = if number == index { half - part * (links - 1) } else { part };
             debug_assert!(delay <= links);
             if let Some(delay) = delays.get_mut(number) {
                 *delay = Some(Nanos(part));
             }
         }
-        (from, before) = (place + 1, rtt);
+        (from, before) = (index + 1, rtt);
     }
     delays
 }

@@ -70,7 +70,7 @@ pub enum Outcome {
         at: Nanos,
         /// When a second copy arrives as well, of the packet as it arrives.
         copy: Option<Nanos>,
-        /// A bit that is flipped on the path: its place in the IP packet, where bit 0 is the lowest of
+        /// A bit that is flipped on the path: its index in the IP packet, where bit 0 is the lowest of
         /// the first byte.
         corrupt: Option<u32>,
         /// Whether the queue marks it as having met congestion (RFC 3168: CE).

@@ -3,7 +3,7 @@
 //! Three rounds of a 64-bit mixing function (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number
 //! Generators", 2014, with the constants of its variant 13 by Stafford): the seed and the link give two
 //! keys, one goes in before the round of the packet, the other before that of the purpose. With one key
-//! alone the sequences of two links would be the same one from different places on.
+//! alone the sequences of two links would be the same one from different positions on.
 
 use crate::LinkId;
 use wire::random::mix;

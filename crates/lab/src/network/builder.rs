@@ -79,10 +79,10 @@ impl Builder {
         self.nodes
     }
 
-    /// The name at that place in `named`.
-    fn slice<'b>(ends: &[u32], bytes: &'b str, place: u32) -> &'b str {
-        let from = place.checked_sub(1).map_or(0, |before| ends[before as usize]);
-        &bytes[from as usize..ends[place as usize] as usize]
+    /// The name at that index in `named`.
+    fn slice<'b>(ends: &[u32], bytes: &'b str, index: u32) -> &'b str {
+        let from = index.checked_sub(1).map_or(0, |before| ends[before as usize]);
+        &bytes[from as usize..ends[index as usize] as usize]
     }
 
     /// The node with that name. It is made if there is none.
@@ -100,22 +100,22 @@ impl Builder {
         let end = self.name_bytes.len() + name.len();
         let end = u32::try_from(end).map_err(|_| BuildError::TooMuch)?;
         let node = self.unnamed(1)?;
-        let place = self.named.len() as u32;
+        let index = self.named.len() as u32;
         self.name_bytes.push_str(name);
         self.name_ends.push(end);
         self.named.push(node.0);
         let (ends, bytes) = (&self.name_ends, &self.name_bytes);
-        let hash = |place: &u32| FxBuildHasher.hash_one(Self::slice(ends, bytes, *place));
-        self.names.insert_unique(FxBuildHasher.hash_one(name), place, hash);
+        let hash = |index: &u32| FxBuildHasher.hash_one(Self::slice(ends, bytes, *index));
+        self.names.insert_unique(FxBuildHasher.hash_one(name), index, hash);
         Ok(node)
     }
 
     /// The node with that name, if there is one.
     pub fn known(&self, name: &str) -> Option<NodeId> {
         let (ends, bytes) = (&self.name_ends, &self.name_bytes);
-        let same = |place: &u32| Self::slice(ends, bytes, *place) == name;
-        let place = self.names.find(FxBuildHasher.hash_one(name), same)?;
-        self.named.get(*place as usize).copied().map(NodeId)
+        let same = |index: &u32| Self::slice(ends, bytes, *index) == name;
+        let index = self.names.find(FxBuildHasher.hash_one(name), same)?;
+        self.named.get(*index as usize).copied().map(NodeId)
     }
 
     /// Adds that many nodes without names, and returns the first of them.
@@ -351,18 +351,18 @@ impl Builder {
         network.put(Section::Interface6, v6.iter().map(|&(link, _)| link));
         network.put_wide(Section::Interface6Address, v6.iter().map(|&(_, address)| address));
 
-        for (place, entry) in self.entries4.iter().enumerate() {
+        for (index, entry) in self.entries4.iter().enumerate() {
             let link = find(&network, Draft(entry.draft))?;
             let slot = link.0 - network.range(NodeId(entry.node)).start;
-            network.column(Section::Entry4Link).set(network.bytes.fillable(), place, slot);
+            network.column(Section::Entry4Link).set(network.bytes.fillable(), index, slot);
         }
         network.put(Section::FirstEntry4, firsts(self.nodes, &self.entries4));
         network.put(Section::Entry4, self.entries4.iter().map(|entry| entry.address));
         network.put(Section::Entry4Length, self.entries4.iter().map(|entry| entry.length.into()));
-        for (place, entry) in self.entries6.iter().enumerate() {
+        for (index, entry) in self.entries6.iter().enumerate() {
             let link = find(&network, Draft(entry.draft))?;
             let slot = link.0 - network.range(NodeId(entry.node)).start;
-            network.column(Section::Entry6Link).set(network.bytes.fillable(), place, slot);
+            network.column(Section::Entry6Link).set(network.bytes.fillable(), index, slot);
         }
         network.put(Section::FirstEntry6, firsts(self.nodes, &self.entries6));
         network.put_wide(Section::Entry6, self.entries6.iter().map(|entry| entry.address));
@@ -378,21 +378,21 @@ impl Builder {
         self.known_kinds = FxHashMap::default();
         let mut by_name: Vec<u32> = (0..self.named.len() as u32).collect();
         let (ends, bytes) = (&self.name_ends, &self.name_bytes);
-        by_name.sort_unstable_by_key(|&place| Self::slice(ends, bytes, place));
+        by_name.sort_unstable_by_key(|&index| Self::slice(ends, bytes, index));
 
         let (mut prefixes4, mut prefixes6) = (Vec::new(), Vec::new());
-        let mut place = |net: IpNet, owner: u32| match net {
+        let mut add = |net: IpNet, owner: u32| match net {
             IpNet::V4(net) => prefixes4.push((net.addr().to_bits(), net.prefix_len(), owner)),
             IpNet::V6(net) => prefixes6.push((net.addr().to_bits(), net.prefix_len(), owner)),
         };
         for &(node, address) in &self.own {
-            place(address.into(), node << 1);
+            add(address.into(), node << 1);
         }
         for &(draft, address) in &self.interfaces {
-            place(address.into(), self.ends(Draft(draft))?.0.0 << 1);
+            add(address.into(), self.ends(Draft(draft))?.0.0 << 1);
         }
         for &(node, prefix) in &self.prefixes {
-            place(prefix, node << 1 | 1);
+            add(prefix, node << 1 | 1);
         }
         self.prefixes = Vec::new();
         let net4 = |address, length| {
@@ -443,9 +443,9 @@ impl Builder {
 
     /// Refuses a given name that a node without one would be called.
     fn check_names(&self, network: &Network) -> Result<(), BuildError> {
-        for place in 0..network.column(Section::Named).len {
-            let node = network.get(Section::Named, place);
-            let name = network.given_name(place);
+        for index in 0..network.column(Section::Named).len {
+            let node = network.get(Section::Named, index);
+            let name = network.given_name(index);
             if let Some(other) = network.counted(name)
                 && other.0 != node
                 && network.column(Section::Named).position(&network.bytes, other.0).is_none()
@@ -515,11 +515,11 @@ impl Source for Builder {
 /// Puts addresses and prefixes in order. One that is given twice for one node is kept once; an address of
 /// the node itself counts more than a network of that length behind it.
 fn sort_prefixes<A: Copy + Ord>(
-    places: &mut Vec<PrefixEntry<A>>,
+    prefixes: &mut Vec<PrefixEntry<A>>,
     net: impl Fn(A, u8) -> IpNet,
 ) -> Result<(), BuildError> {
-    places.sort_unstable();
-    for pair in places.windows(2) {
+    prefixes.sort_unstable();
+    for pair in prefixes.windows(2) {
         let [(a, length, owner), (b, same, other)] = *pair else { continue };
         if (a, length) == (b, same) && owner >> 1 != other >> 1 {
             let [one, two] = [owner, other].map(|owner| owner_of(owner, net(a, length)));
@@ -527,7 +527,7 @@ fn sort_prefixes<A: Copy + Ord>(
             return Err(BuildError::TwoOwners(net(a, length), one.0, two.0));
         }
     }
-    places.dedup_by_key(|&mut (address, length, _)| (address, length));
+    prefixes.dedup_by_key(|&mut (address, length, _)| (address, length));
     Ok(())
 }
 
@@ -549,11 +549,11 @@ fn sort_entries<A: Copy + Ord>(
 
 /// For each node and one more, how many entries come before its own.
 fn firsts<A>(nodes: u32, entries: &[Entry<A>]) -> impl Iterator<Item = u32> {
-    let mut place = 0;
+    let mut before = 0;
     (0..=nodes).map(move |node| {
-        while entries.get(place).is_some_and(|entry| entry.node < node) {
-            place += 1;
+        while entries.get(before).is_some_and(|entry| entry.node < node) {
+            before += 1;
         }
-        place as u32
+        before as u32
     })
 }

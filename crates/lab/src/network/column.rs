@@ -24,7 +24,7 @@ pub(super) fn width_for(largest: u32) -> u8 {
 }
 
 impl Column {
-    /// The number at that place, which is below `len`; beyond it, whatever lies there, or 0.
+    /// The number at that index, which is below `len`; beyond it, whatever lies there, or 0.
     #[inline]
     pub(super) fn get(&self, bytes: &[u8], index: usize) -> u32 {
         debug_assert!(index < self.len, "{index} is beyond {self:?}");
@@ -35,7 +35,7 @@ impl Column {
         }
     }
 
-    /// The 16-byte number at that place.
+    /// The 16-byte number at that index.
     #[inline]
     pub(super) fn get_wide(&self, bytes: &[u8], index: usize) -> u128 {
         debug_assert!(index < self.len, "{index} is beyond {self:?}");
@@ -49,16 +49,16 @@ impl Column {
         debug_assert!(index < self.len && value <= MASKS[usize::from(self.width)]);
         let width = usize::from(self.width);
         let at = self.start + index * width;
-        if let Some(place) = bytes.get_mut(at..at + width) {
-            place.copy_from_slice(&value.to_le_bytes()[..width]);
+        if let Some(slot) = bytes.get_mut(at..at + width) {
+            slot.copy_from_slice(&value.to_le_bytes()[..width]);
         }
     }
 
     /// Puts a 16-byte number there.
     pub(super) fn set_wide(&self, bytes: &mut [u8], index: usize, value: u128) {
         let at = self.start + index * 16;
-        if let Some(place) = bytes.get_mut(at..at + 16) {
-            place.copy_from_slice(&value.to_le_bytes());
+        if let Some(slot) = bytes.get_mut(at..at + 16) {
+            slot.copy_from_slice(&value.to_le_bytes());
         }
     }
 
@@ -73,10 +73,10 @@ impl Column {
         partition_point(0, self.len, |index| self.get(bytes, index) < value)
     }
 
-    /// The place of a value among numbers in ascending order.
+    /// The index of a value among numbers in ascending order.
     pub(super) fn position(&self, bytes: &[u8], value: u32) -> Option<usize> {
-        let place = self.lower_bound(bytes, value);
-        (place < self.len && self.get(bytes, place) == value).then_some(place)
+        let index = self.lower_bound(bytes, value);
+        (index < self.len && self.get(bytes, index) == value).then_some(index)
     }
 }
 

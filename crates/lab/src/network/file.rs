@@ -134,8 +134,8 @@ impl Network {
     fn head(&self) -> Vec<u8> {
         let mut head = vec![0; HEAD + SECTIONS * ROW];
         let mut put = |at: usize, number: &[u8]| {
-            if let Some(place) = head.get_mut(at..at + number.len()) {
-                place.copy_from_slice(number);
+            if let Some(slot) = head.get_mut(at..at + number.len()) {
+                slot.copy_from_slice(number);
             }
         };
         put(0, MAGIC);
@@ -155,8 +155,8 @@ impl Network {
         checksum.update(head.get(COVERED..).unwrap_or_default());
         checksum.update(self.bytes.get(head.len()..).unwrap_or_default());
         let checksum = checksum.finalize().to_le_bytes();
-        if let Some(place) = head.get_mut(12..16) {
-            place.copy_from_slice(&checksum);
+        if let Some(slot) = head.get_mut(12..16) {
+            slot.copy_from_slice(&checksum);
         }
         head
     }

@@ -229,9 +229,9 @@ impl Network {
     /// The link back of one that leaves that node.
     pub(crate) fn reverse_from(&self, from: NodeId, link: LinkId) -> Option<LinkId> {
         let (to, relation) = (self.to(link), self.relation(link));
-        let place = link.0.checked_sub(self.between(from, to, relation).start)?;
+        let rank = link.0.checked_sub(self.between(from, to, relation).start)?;
         let mut back = self.between(to, from, relation.mirrored());
-        back.nth(place as usize).map(LinkId)
+        back.nth(rank as usize).map(LinkId)
     }
 
     /// The kind that all links back of this kind have, if they do.
@@ -264,16 +264,16 @@ impl Network {
     /// What a node is called.
     pub fn name(&self, node: NodeId) -> Cow<'_, str> {
         match self.column(Section::Named).position(&self.bytes, node.0) {
-            Some(place) => Cow::Borrowed(self.given_name(place)),
+            Some(index) => Cow::Borrowed(self.given_name(index)),
             None => Cow::Owned(self.counted_name(node)),
         }
     }
 
-    /// The name of the node at that place in `Named`.
-    fn given_name(&self, place: usize) -> &str {
+    /// The name of the node at that index of `Named`.
+    fn given_name(&self, index: usize) -> &str {
         let ends = self.column(Section::NameEnd);
-        let from = place.checked_sub(1).map_or(0, |before| ends.get(&self.bytes, before));
-        let to = ends.get(&self.bytes, place);
+        let from = index.checked_sub(1).map_or(0, |before| ends.get(&self.bytes, before));
+        let to = ends.get(&self.bytes, index);
         let bytes = self.column(Section::NameBytes);
         let name = self.bytes.get(bytes.start + from as usize..bytes.start + to as usize);
         name.and_then(|name| std::str::from_utf8(name).ok()).unwrap_or("")
@@ -287,7 +287,7 @@ impl Network {
             0 => format!("n{}", node.0),
             number => match node.0 - first(number - 1) {
                 0 => format!("as{number}"),
-                place => format!("as{number}.{place}"),
+                rank => format!("as{number}.{rank}"),
             },
         }
     }
@@ -298,10 +298,10 @@ impl Network {
             return self.owner(address).map(Owner::node);
         }
         let order = self.column(Section::ByName);
-        let name = |place: usize| self.given_name(order.get(&self.bytes, place) as usize);
-        let place = partition_point(0, order.len, |place| name(place) < text);
-        if place < order.len && name(place) == text {
-            return Some(NodeId(self.get(Section::Named, order.get(&self.bytes, place) as usize)));
+        let name = |index: usize| self.given_name(order.get(&self.bytes, index) as usize);
+        let index = partition_point(0, order.len, |index| name(index) < text);
+        if index < order.len && name(index) == text {
+            return Some(NodeId(self.get(Section::Named, order.get(&self.bytes, index) as usize)));
         }
         let node = self.counted(text)?;
         (self.name(node) == text).then_some(node)
@@ -313,11 +313,11 @@ impl Network {
             Naming::Numbers => text.strip_prefix('n')?.parse().ok()?,
             Naming::Groups => {
                 let text = text.strip_prefix("as")?;
-                let (group, place) = text.split_once('.').unwrap_or((text, "0"));
+                let (group, rank) = text.split_once('.').unwrap_or((text, "0"));
                 let group: usize = group.parse().ok()?;
                 let groups = self.column(Section::Group);
                 let group = group.checked_sub(1).filter(|&group| group < groups.len)?;
-                groups.get(&self.bytes, group).checked_add(place.parse().ok()?)?
+                groups.get(&self.bytes, group).checked_add(rank.parse().ok()?)?
             }
         };
         (node < self.nodes).then_some(NodeId(node))
@@ -326,7 +326,7 @@ impl Network {
     /// A node's own IPv4 address.
     pub fn address4(&self, node: NodeId) -> Option<Ipv4Addr> {
         match self.column(Section::Own4).position(&self.bytes, node.0) {
-            Some(place) => Some(Ipv4Addr::from_bits(self.get(Section::Own4Address, place))),
+            Some(index) => Some(Ipv4Addr::from_bits(self.get(Section::Own4Address, index))),
             None => self.plan.of_node4(node),
         }
     }
@@ -334,9 +334,9 @@ impl Network {
     /// A node's own IPv6 address.
     pub fn address6(&self, node: NodeId) -> Option<Ipv6Addr> {
         match self.column(Section::Own6).position(&self.bytes, node.0) {
-            Some(place) => {
+            Some(index) => {
                 let column = self.column(Section::Own6Address);
-                Some(Ipv6Addr::from_bits(column.get_wide(&self.bytes, place)))
+                Some(Ipv6Addr::from_bits(column.get_wide(&self.bytes, index)))
             }
             None => self.plan.of_node6(node),
         }
@@ -345,7 +345,7 @@ impl Network {
     /// The IPv4 address of the interface where a link leaves its node.
     pub fn interface4(&self, link: LinkId) -> Option<Ipv4Addr> {
         match self.column(Section::Interface4).position(&self.bytes, link.0) {
-            Some(place) => Some(Ipv4Addr::from_bits(self.get(Section::Interface4Address, place))),
+            Some(index) => Some(Ipv4Addr::from_bits(self.get(Section::Interface4Address, index))),
             None => self.plan.of_link4(link),
         }
     }
@@ -353,9 +353,9 @@ impl Network {
     /// The IPv6 address of the interface where a link leaves its node.
     pub fn interface6(&self, link: LinkId) -> Option<Ipv6Addr> {
         match self.column(Section::Interface6).position(&self.bytes, link.0) {
-            Some(place) => {
+            Some(index) => {
                 let column = self.column(Section::Interface6Address);
-                Some(Ipv6Addr::from_bits(column.get_wide(&self.bytes, place)))
+                Some(Ipv6Addr::from_bits(column.get_wide(&self.bytes, index)))
             }
             None => self.plan.of_link6(link),
         }
@@ -385,10 +385,10 @@ impl Network {
 
     fn owner4(&self, address: Ipv4Addr) -> Option<Owner> {
         let bits = address.to_bits();
-        let places = self.prefixes4();
-        let found = places.longest(left4(bits), 32, |_| true);
-        let place = found.map(|place| (places.at(place).1, self.get(Section::Prefix4Owner, place)));
-        if let Some((32, owner)) = place {
+        let prefixes = self.prefixes4();
+        let owner_at = |index| (prefixes.at(index).1, self.get(Section::Prefix4Owner, index));
+        let found = prefixes.longest(left4(bits), 32, |_| true).map(owner_at);
+        if let Some((32, owner)) = found {
             return Some(owner_of(owner, Ipv4Net::new_assert(address, 32).into()));
         }
         let counted = |base: Option<Ipv4Addr>, count: u32| {
@@ -405,16 +405,16 @@ impl Network {
         {
             return Some(Owner::Node(self.from(link)));
         }
-        let (length, owner) = place?;
+        let (length, owner) = found?;
         Some(owner_of(owner, Ipv4Net::new(address, length).ok()?.trunc().into()))
     }
 
     fn owner6(&self, address: Ipv6Addr) -> Option<Owner> {
         let bits = address.to_bits();
-        let places = self.prefixes6();
-        let found = places.longest(bits, 128, |_| true);
-        let place = found.map(|place| (places.at(place).1, self.get(Section::Prefix6Owner, place)));
-        if let Some((128, owner)) = place {
+        let prefixes = self.prefixes6();
+        let owner_at = |index| (prefixes.at(index).1, self.get(Section::Prefix6Owner, index));
+        let found = prefixes.longest(bits, 128, |_| true).map(owner_at);
+        if let Some((128, owner)) = found {
             return Some(owner_of(owner, Ipv6Net::new_assert(address, 128).into()));
         }
         let counted = |base: Option<Ipv6Addr>, count: u32| {
@@ -431,21 +431,21 @@ impl Network {
         {
             return Some(Owner::Node(self.from(link)));
         }
-        let (length, owner) = place?;
+        let (length, owner) = found?;
         Some(owner_of(owner, Ipv6Net::new(address, length).ok()?.trunc().into()))
     }
 
     /// The given addresses and prefixes and whose they are, in order, IPv4 first.
     pub fn prefixes(&self) -> impl Iterator<Item = (IpNet, Owner)> + '_ {
-        let v4 = (0..self.column(Section::Prefix4).len).filter_map(|place| {
-            let (address, length) = self.prefixes4().at(place);
+        let v4 = (0..self.column(Section::Prefix4).len).filter_map(|index| {
+            let (address, length) = self.prefixes4().at(index);
             let net = Ipv4Net::new(Ipv4Addr::from_bits((address >> 96) as u32), length).ok()?;
-            Some((net.into(), owner_of(self.get(Section::Prefix4Owner, place), net.into())))
+            Some((net.into(), owner_of(self.get(Section::Prefix4Owner, index), net.into())))
         });
-        let v6 = (0..self.column(Section::Prefix6).len).filter_map(|place| {
-            let (address, length) = self.prefixes6().at(place);
+        let v6 = (0..self.column(Section::Prefix6).len).filter_map(|index| {
+            let (address, length) = self.prefixes6().at(index);
             let net = Ipv6Net::new(Ipv6Addr::from_bits(address), length).ok()?;
-            Some((net.into(), owner_of(self.get(Section::Prefix6Owner, place), net.into())))
+            Some((net.into(), owner_of(self.get(Section::Prefix6Owner, index), net.into())))
         });
         v4.chain(v6)
     }
@@ -487,8 +487,8 @@ impl Network {
         let (from, to) = (from as usize, to as usize);
         let entries = Prefixes { bytes: &self.bytes, addresses, lengths, from, to };
         let range = self.range(node);
-        let link = |place| LinkId(range.start + links.get(&self.bytes, place));
-        entries.longest(bits, longest, |place| wanted(link(place))).map(link)
+        let link = |index| LinkId(range.start + links.get(&self.bytes, index));
+        entries.longest(bits, longest, |index| wanted(link(index))).map(link)
     }
 
     /// How many forwarding entries all nodes have together.

@@ -14,7 +14,7 @@ pub(super) struct Prefixes<'b> {
     /// The first addresses.
     pub(super) addresses: Column,
     pub(super) lengths: Column,
-    /// The places in the columns that count.
+    /// The indices in the columns that count.
     pub(super) from: usize,
     pub(super) to: usize,
 }
@@ -30,19 +30,19 @@ fn mask(length: u8) -> u128 {
 }
 
 impl Prefixes<'_> {
-    /// The prefix at that place, its address to the left.
+    /// The prefix at that index, its address to the left.
     #[inline]
-    pub(super) fn at(&self, place: usize) -> (u128, u8) {
-        let length = self.lengths.get(self.bytes, place) as u8;
+    pub(super) fn at(&self, index: usize) -> (u128, u8) {
+        let length = self.lengths.get(self.bytes, index) as u8;
         let address = if self.addresses.width == 16 {
-            self.addresses.get_wide(self.bytes, place)
+            self.addresses.get_wide(self.bytes, index)
         } else {
-            left4(self.addresses.get(self.bytes, place))
+            left4(self.addresses.get(self.bytes, index))
         };
         (address, length)
     }
 
-    /// The place of the longest prefix that contains the address and is not longer than that, of those
+    /// The index of the longest prefix that contains the address and is not longer than that, of those
     /// that are wanted.
     pub(super) fn longest(
         &self,
@@ -53,19 +53,19 @@ impl Prefixes<'_> {
         let mut sought = (address & mask(longest), longest);
         let mut to = self.to;
         loop {
-            let place = partition_point(self.from, to, |place| self.at(place) <= sought);
-            let place = place.checked_sub(1).filter(|&place| place >= self.from)?;
-            let (first, length) = self.at(place);
+            let index = partition_point(self.from, to, |index| self.at(index) <= sought);
+            let index = index.checked_sub(1).filter(|&index| index >= self.from)?;
+            let (first, length) = self.at(index);
             let common = (first ^ address).leading_zeros() as u8;
             let shorter = if common < length {
                 common
-            } else if wanted(place) {
-                return Some(place);
+            } else if wanted(index) {
+                return Some(index);
             } else {
                 length.checked_sub(1)?
             };
             sought = (address & mask(shorter), shorter);
-            to = place;
+            to = index;
         }
     }
 }

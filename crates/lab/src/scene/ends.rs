@@ -80,10 +80,10 @@ pub(super) fn problems(
     nodes: &HashSet<&str>,
     report: &mut Report<'_>,
 ) {
-    let mut places: HashMap<String, Option<String>> = HashMap::new();
+    let mut namespaces: HashMap<String, Option<String>> = HashMap::new();
     let mut interfaces: HashSet<(String, String)> = HashSet::new();
     for host in hosts {
-        places.insert(host.name.clone(), host.namespace.clone());
+        namespaces.insert(host.name.clone(), host.namespace.clone());
         if matches!(host.joint(), Joint::Made | Joint::Found(_)) {
             interfaces.insert((host.name.clone(), host.interface().to_owned()));
         }
@@ -106,14 +106,14 @@ pub(super) fn problems(
                 let why = format!("{} is a simulated node: a wire joins real systems", host.name);
                 report.add(key, why);
             }
-            match places.get(&host.name) {
+            match namespaces.get(&host.name) {
                 Some(other) if *other != host.namespace => report.add(
                     key,
                     format!("{} is in another namespace elsewhere: rename one", host.name),
                 ),
                 Some(_) => {}
                 None => {
-                    places.insert(host.name.clone(), host.namespace.clone());
+                    namespaces.insert(host.name.clone(), host.namespace.clone());
                 }
             }
             if matches!(host.joint(), Joint::Made | Joint::Found(_))

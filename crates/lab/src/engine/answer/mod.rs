@@ -70,12 +70,12 @@ fn word(bytes: &[u8], at: usize) -> Option<u16> {
     bytes.get(at..)?.first_chunk().map(|word| u16::from_be_bytes(*word))
 }
 
-/// Writes bytes at a place; false if they do not fit.
+/// Writes bytes at an offset; false if they do not fit.
 #[must_use]
 fn put(bytes: &mut [u8], at: usize, value: &[u8]) -> bool {
     match bytes.get_mut(at..at + value.len()) {
-        Some(place) => {
-            place.copy_from_slice(value);
+        Some(slot) => {
+            slot.copy_from_slice(value);
             true
         }
         None => false,

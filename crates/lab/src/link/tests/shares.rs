@@ -87,14 +87,14 @@ fn duplicates_and_flipped_bits_have_their_shares() {
     assert_share(corrupted, PACKETS.into(), 0.05, "corrupted");
     let bits: Vec<u32> = self::outcomes("corrupt=100%", 5, 6).iter().filter_map(bit).collect();
     assert_eq!(bits.len(), PACKETS as usize);
-    // Every bit of 1,000 bytes is as likely: each tenth of the packet, and each place in a byte.
+    // Every bit of 1,000 bytes is as likely: each tenth of the packet, and each position in a byte.
     let among = |what: &dyn Fn(u32) -> bool| bits.iter().filter(|bit| what(**bit)).count() as f64;
     assert!(bits.iter().all(|bit| *bit < 8_000));
     for part in 0..10 {
         assert_share(among(&|bit| bit / 800 == part), bits.len() as f64, 0.1, "in a tenth");
     }
-    for place in 0..8 {
-        assert_share(among(&|bit| bit % 8 == place), bits.len() as f64, 0.125, "at a place");
+    for position in 0..8 {
+        assert_share(among(&|bit| bit % 8 == position), bits.len() as f64, 0.125, "at a position");
     }
 }
 

@@ -90,10 +90,10 @@ fn damaged_files_are_refused() {
     let (have, should) = (bytes.len() as u64 - 1, bytes.len() as u64);
     let cut = FormatError::Length { have, should };
     assert_eq!(error(&bytes[..bytes.len() - 1]), Some(cut));
-    for place in 0..bytes.len() {
+    for offset in 0..bytes.len() {
         let mut bytes = bytes.clone();
-        bytes[place] ^= 1 << (place % 8);
-        assert!(error(&bytes).is_some(), "byte {place}");
+        bytes[offset] ^= 1 << (offset % 8);
+        assert!(error(&bytes).is_some(), "byte {offset}");
     }
     let mut later = bytes.clone();
     later[8] = 2;
@@ -125,10 +125,10 @@ fn names_with_control_characters_are_refused() {
     }
     builder.node("some-name").expect("a node");
     let bytes = builder.finish().expect("a network").to_bytes();
-    let place = bytes.windows(9).position(|name| name == b"some-name").expect("the name") + 4;
+    let offset = bytes.windows(9).position(|name| name == b"some-name").expect("the name") + 4;
     let with = |byte| {
         let mut bytes = bytes.clone();
-        bytes[place] = byte;
+        bytes[offset] = byte;
         Network::from_bytes(signed(bytes)).err().map(|error| error.to_string())
     };
     assert_eq!(with(b'.'), None);
@@ -143,9 +143,9 @@ fn wrong_numbers_under_a_right_checksum_do_no_harm() {
     for _ in 0..4_000 {
         let mut bytes = bytes.clone();
         for _ in 0..1 + random.below(3) {
-            let place = 24 + random.below(bytes.len() as u64 - 24) as usize;
+            let offset = 24 + random.below(bytes.len() as u64 - 24) as usize;
             let some = [0, 1, 2, 255, random.bits() as u8];
-            bytes[place] = some[random.below(5) as usize];
+            bytes[offset] = some[random.below(5) as usize];
         }
         match Network::from_bytes(signed(bytes)) {
             Ok(network) => {

@@ -116,13 +116,13 @@ fn owners_and_entries_are_the_longest_match() {
             .map(|node| builder.link(hub, NodeId(node), &settings(1), 1, Relation::None))
             .map(|link| link.expect("a link")[0])
             .collect();
-        let (mut places, mut entries) = (Vec::new(), Vec::new());
+        let (mut prefixes, mut entries) = (Vec::new(), Vec::new());
         for _ in 0..random.below(60) {
             let prefix = prefix(&mut random);
-            if !places.iter().any(|&(other, _)| other == prefix) {
+            if !prefixes.iter().any(|&(other, _)| other == prefix) {
                 let node = NodeId(random.below(nodes.into()) as u32);
                 builder.prefix(node, prefix).expect("a node");
-                places.push((prefix, node));
+                prefixes.push((prefix, node));
             }
             let prefix = self::prefix(&mut random);
             if !entries.iter().any(|&(other, _)| other == prefix) {
@@ -134,23 +134,23 @@ fn owners_and_entries_are_the_longest_match() {
         let (network, numbers) = builder.finish_with(&links).expect("a network");
         assert_eq!(network.entries(), entries.len() as u64);
         let number = |draft| {
-            let place = links.iter().position(|&link| link == draft).expect("a link");
-            numbers[place]
+            let index = links.iter().position(|&link| link == draft).expect("a link");
+            numbers[index]
         };
-        let table = Table::build((1..).zip(&places).map(|(value, place)| (place.0, value)));
+        let table = Table::build((1..).zip(&prefixes).map(|(value, (net, _))| (*net, value)));
         let down = numbers[random.below(numbers.len() as u64) as usize];
         for _ in 0..100 {
             let address = prefix(&mut random).addr();
-            let longest = places.iter().filter(|(net, _)| net.contains(&address));
+            let longest = prefixes.iter().filter(|(net, _)| net.contains(&address));
             let longest = longest.max_by_key(|(net, _)| net.prefix_len());
             let expected = longest.map(|&(net, node)| Owner::Prefix(node, net));
-            assert_eq!(network.owner(address), expected, "{address} of {places:?}");
+            assert_eq!(network.owner(address), expected, "{address} of {prefixes:?}");
             let value = match address {
                 IpAddr::V4(address) => table.lookup4(address.to_bits()),
                 IpAddr::V6(address) => table.lookup6(address.to_bits()),
             };
-            let same = (value as usize).checked_sub(1).map(|place| places[place]);
-            assert_eq!(network.owner(address).map(Owner::node), same.map(|place| place.1));
+            let same = (value as usize).checked_sub(1).map(|index| prefixes[index]);
+            assert_eq!(network.owner(address).map(Owner::node), same.map(|(_, node)| node));
             let entry = entries
                 .iter()
                 .filter(|&&(net, link)| net.contains(&address) && number(link) != down)
@@ -158,9 +158,9 @@ fn owners_and_entries_are_the_longest_match() {
             let found = network.entry(hub, address, |link| link != down);
             assert_eq!(found, entry.map(|&(_, link)| number(link)), "{address} of {entries:?}");
         }
-        assert_eq!(network.prefixes().count(), places.len());
+        assert_eq!(network.prefixes().count(), prefixes.len());
         for (net, owner) in network.prefixes() {
-            assert!(places.contains(&(net, owner.node())));
+            assert!(prefixes.contains(&(net, owner.node())));
         }
     }
 }
