@@ -326,7 +326,7 @@ function ledger(counts) {
 function interfaces(list) {
   const modes = { native: ['native XDP', 'good'], generic: ['generic XDP', 'warn'], kernel: ['the kernel answers', 'warn'] };
   show('interfaces', ...list.map((item) => {
-    const [mode, kind] = modes[item.mode] || ['nobody answers', 'bad'];
+    const [mode, kind] = modes[item.mode] || ['no answer', 'bad'];
     const link = make('span', item.up ? 'badge good' : 'badge bad', item.up ? 'link up' : 'link down');
     const card = make('div', 'card', make('div', 'head', make('b', '', item.name), link, make('span', `badge ${kind}`, mode)));
     if (item.why) card.append(make('div', 'dim', item.why));
