@@ -55,7 +55,7 @@ pub use frr::Frr;
 pub use gateway::Gateway;
 pub use gobgp::GoBgp;
 pub use lab::Lab;
-pub use link::{End, link};
+pub use link::{End, link, pair, pair_without_offloads};
 pub use namespace::Namespace;
 pub use nigh::Nigh;
 pub use pings::Pings;

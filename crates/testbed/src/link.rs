@@ -95,6 +95,38 @@ impl<'a> End<'a> {
     }
 }
 
+/// Two namespaces and a link between their `eth0`, which have the addresses 192.0.2.1/24, 2001:db8::1/64
+/// and 02:00:00:00:00:01, and 192.0.2.2/24, 2001:db8::2/64 and 02:00:00:00:00:02.
+///
+/// # Errors
+///
+/// Carries the command that failed and its output.
+pub fn pair() -> Result<(Namespace, Namespace), Error> {
+    pair_of(true)
+}
+
+/// The same, where packets leave with finished checksums and no larger than the MTU.
+///
+/// # Errors
+///
+/// Carries the command that failed and its output.
+pub fn pair_without_offloads() -> Result<(Namespace, Namespace), Error> {
+    pair_of(false)
+}
+
+fn pair_of(offloads: bool) -> Result<(Namespace, Namespace), Error> {
+    let (one, other) = (Namespace::new("one")?, Namespace::new("other")?);
+    let end = |namespace, number| {
+        let end = End::new(namespace, "eth0")
+            .mac(&format!("02:00:00:00:00:0{number}"))
+            .address(&format!("192.0.2.{number}/24"))
+            .address(&format!("2001:db8::{number}/64"));
+        End { offloads, ..end }
+    };
+    link(end(&one, 1), end(&other, 2))?;
+    Ok((one, other))
+}
+
 /// Joins two ends with a link, which goes away with either namespace; both are up and have their
 /// addresses when this returns.
 ///

@@ -9,7 +9,7 @@
 use crate::NIGH;
 use serde_json::{Value, json};
 use std::{error::Error, path::Path, time::Duration};
-use testbed::{End, Figures, Namespace, Nigh, Receiver, link};
+use testbed::{Figures, Namespace, Nigh, Receiver};
 
 const SERVICE: &str = "50.50.50.50";
 
@@ -58,11 +58,7 @@ impl Best {
 /// Measures all of them.
 pub(crate) fn measure(figures: &mut Figures) -> Result<(), Box<dyn Error>> {
     println!("\nReplies a second over one veth, {COUNT} requests of 60 bytes, best of {ROUNDS}");
-    let (asker, site) = (Namespace::new("asker")?, Namespace::new("site")?);
-    link(
-        End::new(&asker, "eth0").address("192.0.2.1/24"),
-        End::new(&site, "eth0").address("192.0.2.2/24"),
-    )?;
+    let (asker, site) = testbed::pair()?;
     asker.check(&["ip", "route", "add", "default", "via", "192.0.2.2"])?;
     site.check(&["ip", "address", "add", &format!("{SERVICE}/32"), "dev", "lo"])?;
     let index = site.enter(|| nix::net::if_::if_nametoindex("eth0"))?;

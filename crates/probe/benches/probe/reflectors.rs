@@ -12,8 +12,9 @@ use std::{
     net::{IpAddr, SocketAddr, SocketAddrV4},
     time::{Duration, Instant},
 };
-use testbed::{End, Figures, Namespace, Receiver, link, wait_until};
+use testbed::{Figures, Namespace, Receiver, wait_until};
 
+// Those of `testbed::pair`.
 const FROM: ([u8; 6], &str) = ([2, 0, 0, 0, 0, 1], "192.0.2.1:5000");
 const TO: ([u8; 6], &str) = ([2, 0, 0, 0, 0, 2], "192.0.2.2:862");
 const SSID: u16 = 7;
@@ -46,11 +47,7 @@ fn replies(here: &Namespace, packets: u32) -> Result<f64, Box<dyn Error + Send +
 
 pub(crate) fn measure(figures: &mut Figures) -> Result<(), Box<dyn Error>> {
     println!("\nreflectors, 44-byte test packets over a veth");
-    let (here, there) = (Namespace::new("here")?, Namespace::new("there")?);
-    link(
-        End::new(&here, "eth0").address("192.0.2.1/24").mac(&mac(FROM.0)),
-        End::new(&there, "eth0").address("192.0.2.2/24").mac(&mac(TO.0)),
-    )?;
+    let (here, there) = testbed::pair()?;
     // The socket's reflector does not wait for the other's address.
     let neighbour = ["ip", "neighbour", "add", "192.0.2.1", "lladdr", &mac(FROM.0), "dev", "eth0"];
     there.check(&neighbour)?;

@@ -16,7 +16,7 @@ use std::{
     thread,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
-use testbed::{End, Figures, Namespace, link};
+use testbed::Figures;
 
 const PACKETS: u32 = 5000;
 const PAUSE: Duration = Duration::from_micros(500);
@@ -48,11 +48,7 @@ fn receive(socket: &StampedSocket, stop: &AtomicBool) -> Vec<(u32, i64, i64)> {
 
 pub(crate) fn measure(figures: &mut Figures) -> Result<(), Box<dyn Error>> {
     println!("\nerror of a one-way delay over a link that takes no time, {PACKETS} packets");
-    let (left, right) = (Namespace::new("left")?, Namespace::new("right")?);
-    link(
-        End::new(&left, "eth0").address("192.0.2.1/30"),
-        End::new(&right, "eth0").address("192.0.2.2/30"),
-    )?;
+    let (left, right) = testbed::pair()?;
     // Without it a packet is stamped on arrival, not when it is taken from the ring.
     for namespace in [&left, &right] {
         namespace.check(&["ethtool", "-K", "eth0", "gro", "off"])?;

@@ -5,12 +5,13 @@ use std::{net::IpAddr, time::Duration};
 use datapath::blast::{
     PassGuard, Receiver, Request, Sender, Tally, Transmissions, Verdict, burst, monotonic_now,
 };
-use testbed::{End, Namespace, link, wait_until};
+use testbed::{Namespace, wait_until};
 use wire::{
     Identifier, Mac, Sequence,
     echo_frame::{EchoFrame, Kind},
 };
 
+/// Those of [`testbed::pair`].
 const MACS: [&str; 2] = ["02:00:00:00:00:01", "02:00:00:00:00:02"];
 
 fn request(ends: [&str; 2], payload: usize, base: u32, total: u32) -> Request {
@@ -63,13 +64,7 @@ fn blast(near: &Namespace, request: &Request, chunk: u32) -> (Tally, u64, u64) {
 
 #[test]
 fn every_frame_is_answered_by_the_kernel_and_matched() {
-    let near = Namespace::new("near").unwrap();
-    let far = Namespace::new("far").unwrap();
-    link(
-        End::new(&near, "eth0").mac(MACS[0]).address("192.0.2.1/24").address("2001:db8::1/64"),
-        End::new(&far, "eth0").mac(MACS[1]).address("192.0.2.2/24").address("2001:db8::2/64"),
-    )
-    .unwrap();
+    let (near, _far) = testbed::pair().unwrap();
     for ping in [["ping", "-c1", "192.0.2.2"], ["ping", "-c1", "2001:db8::2"]] {
         near.check(&ping).unwrap();
     }
@@ -96,13 +91,7 @@ fn every_frame_is_answered_by_the_kernel_and_matched() {
 
 #[test]
 fn a_burst_is_answered_by_the_kernel_behind_a_program_that_passes() {
-    let near = Namespace::new("near").unwrap();
-    let far = Namespace::new("far").unwrap();
-    link(
-        End::new(&near, "eth0").mac(MACS[0]).address("192.0.2.1/24"),
-        End::new(&far, "eth0").mac(MACS[1]).address("192.0.2.2/24"),
-    )
-    .unwrap();
+    let (near, far) = testbed::pair().unwrap();
     near.check(&["ping", "-c1", "192.0.2.2"]).unwrap();
     let interface = || nix::net::if_::if_nametoindex("eth0").unwrap();
     let _pass = far.enter(|| PassGuard::attach(interface()).unwrap());

@@ -11,7 +11,7 @@ use std::{
     net::UdpSocket,
     time::{Duration, Instant},
 };
-use testbed::{End, Namespace, link};
+use testbed::Namespace;
 
 const IFB: &str = "nigh-ifb";
 const RATE: Rate = Rate { bytes_a_second: 500_000 };
@@ -20,13 +20,7 @@ const FRAME: u64 = 1400 + 8 + 20 + 14;
 
 /// A gateway and a host behind its interface `eth0`.
 fn scene() -> (Namespace, Namespace) {
-    let gateway = Namespace::new("gateway").unwrap();
-    let host = Namespace::new("host").unwrap();
-    link(
-        End::new(&gateway, "eth0").address("192.0.2.1/24"),
-        End::new(&host, "eth0").address("192.0.2.2/24"),
-    )
-    .unwrap();
+    let (gateway, host) = testbed::pair().unwrap();
     gateway.check(&["ping", "-c", "1", "192.0.2.2"]).unwrap();
     (gateway, host)
 }

@@ -5,21 +5,9 @@ use std::{path::Path, process::Command, thread, time::Duration};
 
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
-use testbed::{End, Finished, LIMIT, Namespace, Process, Receiver, link, wait_until};
+use testbed::{End, Finished, LIMIT, Namespace, Process, Receiver, link, pair, wait_until};
 
 const NIGH: &str = env!("CARGO_BIN_EXE_nigh");
-
-/// Two namespaces and a link.
-fn pair() -> (Namespace, Namespace) {
-    let near = Namespace::new("near").unwrap();
-    let far = Namespace::new("far").unwrap();
-    link(
-        End::new(&near, "eth0").address("192.0.2.1/24").address("2001:db8::1/64"),
-        End::new(&far, "eth0").address("192.0.2.2/24").address("2001:db8::2/64"),
-    )
-    .unwrap();
-    (near, far)
-}
 
 fn blast(namespace: &Namespace, words: &str) -> Finished {
     let mut all = vec![NIGH, "blast"];
@@ -87,7 +75,7 @@ const NO_LIMIT: &str = "[echo.limit]\nrate = 0\n";
 
 #[test]
 fn every_engine_counts_what_the_kernel_answers() {
-    let (near, _far) = pair();
+    let (near, _far) = pair().unwrap();
     for engine in ["raw", "packet", "live"] {
         for (target, sizes) in [("192.0.2.2", [64, 1518]), ("2001:db8::2", [82, 1518])] {
             for size in sizes {
@@ -122,7 +110,7 @@ fn every_engine_counts_what_the_kernel_answers() {
 /// Overdue packets go out at once, but not in bursts that the target cannot answer.
 #[test]
 fn a_run_that_is_held_up_catches_up_without_a_loss() {
-    let (near, far) = pair();
+    let (near, far) = pair().unwrap();
     for (engine, target) in [
         ("raw", "192.0.2.2"),
         ("packet", "192.0.2.2"),
@@ -150,7 +138,7 @@ fn a_run_that_is_held_up_catches_up_without_a_loss() {
 
 #[test]
 fn what_cannot_be_done_is_one_clear_sentence() {
-    let (near, far) = pair();
+    let (near, far) = pair().unwrap();
     for (words, sentence) in [
         ("8.8.8.8", "add --allow 8.8.8.8/32"),
         ("2606:4700::1111", "add --allow 2606:4700::1111/128"),
@@ -200,7 +188,7 @@ fn progress_is_shown_on_a_terminal_only() {
 
 #[test]
 fn interrupt_ends_a_run_with_its_report() {
-    let (near, far) = pair();
+    let (near, far) = pair().unwrap();
     for engine in ["raw", "live"] {
         let words = [NIGH, "blast", "192.0.2.2", "-e", engine, "-d", "50s", "--json"];
         let before = arrived(&far, "eth0");
@@ -352,7 +340,7 @@ fn losses_are_shown_in_their_second() {
 
 #[test]
 fn the_search_finds_the_limit_of_the_node() {
-    let (near, far) = pair();
+    let (near, far) = pair().unwrap();
     near.check(&["ip", "route", "add", "198.51.100.0/24", "via", "192.0.2.2"]).unwrap();
     let limits = "[echo.limit]\nrate = 0\nnode_rate = 5000\nnode_burst = 1000\n";
     let _responder = responder(&far, "192.0.2.2:9160", limits);

@@ -10,16 +10,11 @@ use std::{
     net::{IpAddr, SocketAddr},
     sync::Arc,
 };
-use testbed::{End, Namespace, Receiver, link, wait_until};
+use testbed::{Receiver, wait_until};
 
 #[test]
 fn plain_sessions_are_reflected_in_the_driver_and_others_at_the_socket() {
-    let (here, there) = (Namespace::new("here").unwrap(), Namespace::new("there").unwrap());
-    link(
-        End::new(&here, "eth0").address("192.0.2.1/24").address("2001:db8::1/64"),
-        End::new(&there, "eth0").address("192.0.2.2/24").address("2001:db8::2/64"),
-    )
-    .unwrap();
+    let (here, there) = testbed::pair().unwrap();
     let _receiver = Receiver::new(&here, "eth0").unwrap();
     let program = Arc::new(StampProgram::load(0x0001).unwrap());
     let index = there.enter(|| nix::net::if_::if_nametoindex("eth0")).unwrap();

@@ -5,25 +5,17 @@ use super::{LIMIT, SSID};
 use datapath::stamp::{AttachMode, StampProgram};
 use std::net::UdpSocket;
 use std::time::Duration;
-use testbed::{End, Namespace, Receiver, link};
+use testbed::Receiver;
 
 #[test]
 fn a_sender_over_a_link_is_answered_in_either_mode_and_family() {
     for offloads in [true, false] {
         let program = StampProgram::load(0x8001).unwrap();
-        let (asker, site) = (Namespace::new("asker").unwrap(), Namespace::new("site").unwrap());
-        let end = |namespace| {
-            let end = End::new(namespace, "eth0");
-            if offloads { end } else { end.no_offloads() }
-        };
-        link(
-            end(&asker).address("192.0.2.7/24").address("2001:db8::7/64"),
-            end(&site).address("192.0.2.1/24").address("2001:db8::1/64"),
-        )
-        .unwrap();
+        let pair = if offloads { testbed::pair() } else { testbed::pair_without_offloads() };
+        let (site, asker) = pair.unwrap();
         let _receiver = Receiver::new(&asker, "eth0").unwrap();
         let index = site.enter(|| nix::net::if_::if_nametoindex("eth0")).unwrap();
-        let pairs = [("192.0.2.7", "192.0.2.1:862"), ("2001:db8::7", "[2001:db8::1]:862")];
+        let pairs = [("192.0.2.2", "192.0.2.1:862"), ("2001:db8::2", "[2001:db8::1]:862")];
         for (sender, service) in pairs {
             program.serve(service.parse().unwrap()).unwrap();
             program.agree(sender.parse().unwrap(), SSID, LIMIT).unwrap();

@@ -21,7 +21,7 @@ use std::{
     time::Duration,
 };
 use tempfile::TempDir;
-use testbed::{End, Finished, Namespace, Nigh, link, wait_until};
+use testbed::{Finished, Namespace, Nigh, wait_until};
 
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_nigh");
 pub(crate) const LIMIT: Duration = Duration::from_secs(30);
@@ -104,14 +104,8 @@ pub(crate) struct Stage {
 
 /// The namespaces only.
 pub(crate) fn pair() -> (Namespace, Namespace) {
-    let client = Namespace::new("client").unwrap();
-    let node = Namespace::new("node").unwrap();
-    link(
-        // Checksums that are left to hardware which a veth has not, the driver cannot answer.
-        End::new(&client, "eth0").address("192.0.2.2/24").no_offloads(),
-        End::new(&node, "eth0").address("192.0.2.1/24"),
-    )
-    .unwrap();
+    // Checksums that are left to hardware which a veth has not, the driver cannot answer.
+    let (node, client) = testbed::pair_without_offloads().unwrap();
     (client, node)
 }
 

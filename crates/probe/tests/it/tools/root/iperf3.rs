@@ -1,8 +1,9 @@
 //! The real iperf3 between namespaces, and with a station at one end only.
 
-use super::{anywhere, pair, wait};
+use super::{anywhere, wait};
 use probe::tools::iperf3::{Error, Server, Settings, run};
 use std::{sync::mpsc, time::Duration};
+use testbed::pair_without_offloads;
 
 fn second() -> Settings {
     Settings { duration: Duration::from_secs(1), ..Settings::default() }
@@ -10,7 +11,7 @@ fn second() -> Settings {
 
 #[test]
 fn both_ways_over_tcp_and_udp() {
-    let (left, right) = pair();
+    let (left, right) = pair_without_offloads().unwrap();
     for settings in [
         second(),
         Settings { reverse: true, streams: 2, ..second() },
@@ -50,7 +51,7 @@ fn both_ways_over_tcp_and_udp() {
 /// Real iperf3 at the other end knows nothing of stations: a station does the test with it, and serves it.
 #[test]
 fn a_station_interoperates_with_a_plain_iperf3() {
-    let (left, right) = pair();
+    let (left, right) = pair_without_offloads().unwrap();
     let _plain = right.spawn(&["iperf3", "-s", "-p", "5201"]).unwrap();
     for to in ["192.0.2.2:5201", "[2001:db8::2]:5201"] {
         let (settings, context) = (second(), anywhere());

@@ -1,6 +1,6 @@
 //! Echo between namespaces.
 
-use super::{anywhere, pair, wait};
+use super::{anywhere, wait};
 use probe::tools::{Context, Refusal, ping};
 use std::{
     net::IpAddr,
@@ -10,6 +10,7 @@ use std::{
     },
     time::Duration,
 };
+use testbed::pair_without_offloads;
 
 fn quick() -> ping::Settings {
     let interval = Duration::from_millis(5);
@@ -18,7 +19,7 @@ fn quick() -> ping::Settings {
 
 #[test]
 fn every_request_is_answered_within_its_interval_by_ping_sockets_and_by_raw_ones() {
-    let (left, _right) = pair();
+    let (left, _right) = pair_without_offloads().unwrap();
     for range in ["0 2147483647", "1 0"] {
         left.sysctl(&[("ipv4.ping_group_range", range)]).unwrap();
         for to in ["192.0.2.2", "2001:db8::2"] {
@@ -42,7 +43,7 @@ fn every_request_is_answered_within_its_interval_by_ping_sockets_and_by_raw_ones
 
 #[test]
 fn who_does_not_answer_has_lost_everything() {
-    let (left, right) = pair();
+    let (left, right) = pair_without_offloads().unwrap();
     right.sysctl(&[("ipv4.icmp_echo_ignore_all", "1")]).unwrap();
     let settings = ping::Settings { count: 3, wait: Duration::from_millis(50), ..quick() };
     let context = anywhere();

@@ -1,6 +1,6 @@
 //! Throughput between namespaces.
 
-use super::{anywhere, pair, wait};
+use super::{anywhere, wait};
 use probe::{
     record::Throughput,
     tools::{
@@ -14,7 +14,7 @@ use std::{
     sync::mpsc,
     time::Duration,
 };
-use testbed::Namespace;
+use testbed::{Namespace, pair_without_offloads};
 
 /// Half a second.
 fn short(transport: Transport) -> Settings {
@@ -68,7 +68,7 @@ fn plausible(figures: &Throughput, transport: &str) {
 
 #[test]
 fn tcp_both_ways_in_both_families_over_one_connection_and_several() {
-    let namespaces = pair();
+    let namespaces = pair_without_offloads().unwrap();
     for (v6, reverse, streams) in [(false, false, 1), (true, true, 1), (false, true, 4)] {
         let settings = Settings { reverse, streams, ..short(Transport::Tcp) };
         let context = anywhere();
@@ -83,7 +83,7 @@ fn tcp_both_ways_in_both_families_over_one_connection_and_several() {
 
 #[test]
 fn psock_both_ways() {
-    let namespaces = pair();
+    let namespaces = pair_without_offloads().unwrap();
     for (v6, reverse) in [(false, false), (true, true)] {
         let settings = Settings { reverse, streams: 2, ..short(Transport::Psock) };
         let context = anywhere();
@@ -96,7 +96,7 @@ fn psock_both_ways() {
 
 #[test]
 fn a_rate_is_not_exceeded() {
-    let namespaces = pair();
+    let namespaces = pair_without_offloads().unwrap();
     for (transport, streams) in [(Transport::Tcp, 2), (Transport::Psock, 1), (Transport::Udp, 1)] {
         let settings = Settings { rate: Some(8_000_000), streams, ..short(transport) };
         let context = anywhere();
@@ -112,7 +112,7 @@ fn a_rate_is_not_exceeded() {
 
 #[test]
 fn every_datagram_is_counted_or_lost() {
-    let namespaces = pair();
+    let namespaces = pair_without_offloads().unwrap();
     for (v6, reverse) in [(false, false), (true, true)] {
         let settings = Settings { rate: Some(20_000_000), reverse, ..short(Transport::Udp) };
         let context = anywhere();
@@ -130,13 +130,16 @@ fn every_datagram_is_counted_or_lost() {
 
 #[test]
 fn only_the_test_that_was_agreed_is_done() {
-    let namespaces = pair();
+    let namespaces = pair_without_offloads().unwrap();
     let agreed = short(Transport::Tcp);
     let wanted = Settings { duration: Duration::from_secs(60), ..agreed.clone() };
     let context = anywhere();
     let (client, server) = between(&namespaces, false, &agreed, &wanted, &context);
     let client = client.unwrap_err();
-    assert!(matches!(&client, Error::Refused { reason } if reason.contains("agreed")), "{client}");
+    assert!(
+        matches!(&client, Error::Refused { reason } if reason.contains("agreed")),
+        "{client}"
+    );
     assert!(matches!(server.unwrap_err(), Error::NotAgreed));
     assert_eq!(context.counters.refused(Refusal::Control), 1);
     let unknown = Settings { reverse: true, congestion: Some("none_such".to_owned()), ..agreed };
