@@ -34,7 +34,7 @@ pub fn run(data: &[u8]) {
             (Answer::Refused { .. }, action) => {
                 assert!(action.is_none(), "{action:?} for a refusal")
             }
-            (Answer::Agreed { .. }, Some(Action::Reflect { peer, session, .. })) => {
+            (Answer::Accepted { .. }, Some(Action::Reflect { peer, session, .. })) => {
                 assert_eq!((peer.as_str(), session.from.ip()), ("there", [192, 0, 2, 2].into()));
                 begun += 1;
             }

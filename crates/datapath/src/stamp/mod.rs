@@ -140,7 +140,7 @@ impl std::fmt::Debug for StampProgram {
 }
 
 impl StampProgram {
-    /// Loads the program: it serves nowhere, agrees with nobody, and its clock's error is what
+    /// Loads the program: it serves nowhere, has no session, and its clock's error is what
     /// `error_estimate` says (RFC 4656, section 4.1.2) until it is set again.
     ///
     /// # Errors
@@ -205,7 +205,7 @@ impl StampProgram {
     ///
     /// # Errors
     /// When the rate cannot be kept, or the kernel refuses.
-    pub fn agree(&self, with: IpAddr, ssid: u16, limit: Limit) -> Result<(), SessionError> {
+    pub fn admit(&self, with: IpAddr, ssid: u16, limit: Limit) -> Result<(), SessionError> {
         limit.check(self.tick_ns)?;
         let crate::limit::Rate { interval, tolerance } = rate(limit.rate, limit.burst);
         let mut session = [0; size_of::<types::stamp_session>()];
@@ -218,7 +218,7 @@ impl StampProgram {
     }
 
     /// No longer; whether it did.
-    pub fn disagree(&self, with: IpAddr, ssid: u16) -> bool {
+    pub fn remove(&self, with: IpAddr, ssid: u16) -> bool {
         self.skeleton.maps.stamp_sessions.delete(&sender(with, ssid)).is_ok()
     }
 

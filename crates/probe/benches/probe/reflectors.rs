@@ -86,7 +86,7 @@ pub(crate) fn measure(figures: &mut Figures) -> Result<(), Box<dyn Error>> {
 
     let program = StampProgram::load(0x9409)?;
     program.serve(to)?;
-    program.agree(sender, SSID, Limit { rate: RATE.into(), burst: RATE.into() })?;
+    program.admit(sender, SSID, Limit { rate: RATE.into(), burst: RATE.into() })?;
     let index = there.enter(|| nix::net::if_::if_nametoindex("eth0"))?;
     let _attachment = there.enter(|| program.attach(index, AttachMode::Native))?;
     let driver = replies(&here, 1 << 16).map_err(|error| error.to_string())?;

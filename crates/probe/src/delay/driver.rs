@@ -63,7 +63,7 @@ impl Driver {
         }
         let limit = Limit { rate: config.rate.per_second.into(), burst: config.rate.burst.into() };
         let ssid = config.ssid.unwrap_or(0);
-        match self.program.agree(config.address.to_canonical(), ssid, limit) {
+        match self.program.admit(config.address.to_canonical(), ssid, limit) {
             Ok(()) => {
                 self.sessions.insert(config.session());
                 true
@@ -75,9 +75,9 @@ impl Driver {
         }
     }
 
-    pub(super) fn disagree(&mut self, session: &SessionKey) {
+    pub(super) fn remove(&mut self, session: &SessionKey) {
         if let (true, Some(ssid)) = (self.sessions.remove(session), session.ssid()) {
-            self.program.disagree(session.address(), ssid);
+            self.program.remove(session.address(), ssid);
         }
     }
 

@@ -184,7 +184,7 @@ enum Command {
     Open(SessionId, Box<Session>),
     Close(SessionId),
     Admit(Box<SessionConfig>),
-    Disagree(SessionKey),
+    Remove(SessionKey),
     Stop,
 }
 
@@ -323,8 +323,8 @@ impl Delays {
     }
 
     /// No longer.
-    pub fn disagree(&self, session: SessionKey) {
-        self.order(Command::Disagree(session));
+    pub fn remove(&self, session: SessionKey) {
+        self.order(Command::Remove(session));
     }
 
     /// What was counted until the thread last went to wait.

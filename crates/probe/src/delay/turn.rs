@@ -216,11 +216,11 @@ impl<E: Fn(u64) -> MaximumError, T: FnMut(SessionId, News)> Station<E, T> {
                         self.reflector.admit(*config);
                     }
                 }
-                Command::Disagree(session) => {
+                Command::Remove(session) => {
                     if let Some(driver) = &mut self.driver {
-                        driver.disagree(&session);
+                        driver.remove(&session);
                     }
-                    self.reflector.disagree(&session);
+                    self.reflector.remove(&session);
                 }
                 Command::Stop => return false,
             }

@@ -86,7 +86,7 @@ impl Commitments {
         let own = self.own(address.is_ipv6())?;
         let secret: Option<[u8; KEY]> = ask.authenticated.then(rand::random);
         let in_driver = self.driver && !ask.authenticated;
-        let agreed = SessionConfig {
+        let accepted = SessionConfig {
             address,
             // A driver knows senders by address and number.
             port: (!in_driver).then_some(ask.from.port()),
@@ -96,7 +96,7 @@ impl Commitments {
             // Packets gather at a sender that was held up for a moment.
             rate: Rate { per_second: ask.rate.saturating_mul(2), burst: ask.rate.max(16) },
         };
-        let session = agreed.session();
+        let session = accepted.session();
         // Held, so that what ends is reported before what begins in its place.
         let mut leases = self.leases();
         let runs = |commitment: &Commitment| matches!(commitment, Commitment::Reflects(other) if *other == session);
@@ -104,7 +104,7 @@ impl Commitments {
             return Err(format!("a session of the number {} runs already", ask.ssid));
         }
         leases.insert(lease, Commitment::Reflects(session));
-        delays.admit(agreed);
+        delays.admit(accepted);
         drop(leases);
         let key = secret.map(|secret| secret.iter().map(|byte| format!("{byte:02x}")).collect());
         Ok(Grant::Delay { to: SocketAddr::new(own, port), key })
@@ -128,10 +128,10 @@ impl Commitments {
         }
         let settings = throughput_settings(test)?;
         let token = throughput::Token::random();
-        let agreed = throughput::Agreed { token, settings, from };
-        let server = throughput::Server::bind(own, agreed).await.map_err(|e| e.to_string())?;
+        let accepted = throughput::Accepted { token, settings, from };
+        let server = throughput::Server::bind(own, accepted).await.map_err(|e| e.to_string())?;
         let to = server.address();
-        // Whoever asks to be sent to has agreed.
+        // Who asks for packets accepts them.
         let mut context = Context::new(Arc::new(move |to: IpAddr| to == from));
         context.counters = self.counters.clone();
         let task = tokio::spawn(async move {
@@ -181,7 +181,7 @@ pub(super) fn iperf3_settings(test: &ThroughputAsk) -> iperf3::Settings {
     }
 }
 
-/// What both ends of a test understand by what was agreed.
+/// What both ends of a test understand by what was accepted.
 pub(super) fn throughput_settings(test: &ThroughputAsk) -> Result<throughput::Settings, String> {
     let transport = match test.transport {
         Transport::Tcp => throughput::Transport::Tcp,
@@ -213,7 +213,7 @@ impl Actions for Commitments {
         let mut commitments = self.leases();
         for lease in leases {
             match (commitments.remove(lease), &self.delays) {
-                (Some(Commitment::Reflects(session)), Some(delays)) => delays.disagree(session),
+                (Some(Commitment::Reflects(session)), Some(delays)) => delays.remove(session),
                 (Some(Commitment::Serves(task)), _) => task.abort(),
                 _ => {}
             }

@@ -36,7 +36,7 @@ use tracing::{info, warn};
 
 /// Packets a second by default.
 const RATE: u32 = 10;
-/// For how long a session that never ends is agreed each time, and how often that is renewed.
+/// For how long a session that never ends is accepted each time, and how often that is renewed.
 const LEASE: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(10));
 /// The pause before a session is asked for again.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -120,7 +120,7 @@ pub(super) async fn measure(
     let (rate, duration) = (job.rate.unwrap_or(RATE), job.duration());
     let count = (duration.as_secs_f64() * f64::from(rate)).round().max(1.0) as u32;
     let ask = Ask { rate, duration: duration + OVERHEAD, count: Some(count) };
-    let (session, _agreed) = agree(shared, &delays, job, ask).await?;
+    let (session, _accepted) = open(shared, &delays, job, ask).await?;
     own.prolong(job);
     let open = Open::new(shared, &delays, session);
     if timeout(duration + OVERHEAD, open.ended()).await.is_err() {
@@ -142,19 +142,19 @@ struct Ask {
 }
 
 /// What a session has while it runs.
-struct Agreed {
+struct Accepted {
     /// What the other station was asked for; nothing of a reflector of the allow list.
     theirs: Option<Theirs>,
     _ssid: Option<Ssid>,
 }
 
 /// Agrees with who is at the other end, unless that is a reflector of the allow list.
-async fn agree(
+async fn open(
     shared: &Arc<Shared>,
     delays: &Delays,
     job: &Job,
     ask: Ask,
-) -> Result<(Session, Agreed), RunError> {
+) -> Result<(Session, Accepted), RunError> {
     let interval = Duration::from_secs(1) / ask.rate.max(1);
     let share = scatter(u64::from(shared.reports.ssids.lock().0)) % 1000;
     let phase = interval * share as u32 / 1000;
@@ -166,7 +166,7 @@ async fn agree(
                 return Err(RunError::Test(format!("{} is not on the allow list", to.ip())));
             }
             let settings = Settings { peer: Peer::TwampLight, ..Settings::default() };
-            Ok((session(*to, None, settings), Agreed { theirs: None, _ssid: None }))
+            Ok((session(*to, None, settings), Accepted { theirs: None, _ssid: None }))
         }
         Target::Station(name) => {
             let (from, to) = job.addresses(&shared.config(), name)?;
@@ -183,7 +183,7 @@ async fn agree(
                 },
                 slot: job.slot().clone(),
             };
-            let (theirs, grant) = lease::agree(shared, name, to, request).await?;
+            let (theirs, grant) = lease::request(shared, name, to, request).await?;
             let unknown = || PeerError::Answer { name: name.clone() };
             let Some(Grant::Delay { to: reflector, key }) = grant else {
                 return Err(unknown().into());
@@ -202,8 +202,8 @@ async fn agree(
                     Settings { key: Some(Key::new(&secret).ok_or_else(unknown)?), ..settings }
                 }
             };
-            let agreed = Agreed { theirs: Some(theirs), _ssid: Some(own) };
-            Ok((session(reflector, Some(from), settings), agreed))
+            let accepted = Accepted { theirs: Some(theirs), _ssid: Some(own) };
+            Ok((session(reflector, Some(from), settings), accepted))
         }
         other => Err(RunError::Test(format!("{other} has no delay"))),
     }
@@ -270,7 +270,7 @@ async fn wait(shared: &Shared, to: &str, pause: Duration) {
 async fn session(shared: &Arc<Shared>, test: &TestConfig, job: &Job) -> Result<(), RunError> {
     let delays = delays(shared)?;
     let ask = Ask { rate: test.rate.unwrap_or(RATE), duration: LEASE.0, count: None };
-    let (session, agreed) = agree(shared, &delays, job, ask).await?;
+    let (session, accepted) = open(shared, &delays, job, ask).await?;
     let open = Open::new(shared, &delays, session);
     let since = (unix_ns(), Instant::now());
     let mut part = Part { open, test, to: job.to.to_string(), since };
@@ -283,9 +283,9 @@ async fn session(shared: &Arc<Shared>, test: &TestConfig, job: &Job) -> Result<(
                 let delay = part.open.take()?;
                 part.keep(delay);
             }
-            () = sleep_until(renew_at.into()), if agreed.theirs.is_some() => {
+            () = sleep_until(renew_at.into()), if accepted.theirs.is_some() => {
                 renew_at = Instant::now() + LEASE.1;
-                if let Some(theirs) = &agreed.theirs {
+                if let Some(theirs) = &accepted.theirs {
                     theirs.renew(LEASE.0).await?;
                 }
             }

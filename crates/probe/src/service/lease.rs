@@ -2,7 +2,7 @@
 
 use super::{
     error::RunError,
-    shared::{AgreedAddress, Shared},
+    shared::{AcceptedAddress, Shared},
     spec::Job,
 };
 use crate::station::{Answer, Asker, Lease, PeerError, Request, message::Grant};
@@ -15,7 +15,7 @@ pub(super) struct Own {
 }
 
 impl Own {
-    /// Begins again, for agreeing has taken its time.
+    /// Begins again, for the request has taken its time.
     pub(super) fn prolong(&self, job: &Job) {
         let until_ns = self.shared.host.now_ns().saturating_add(job.takes.as_nanos() as u64);
         self.shared.host.admission().prolong_own(self.lease, until_ns);
@@ -32,7 +32,7 @@ impl Drop for Own {
 pub(super) struct Theirs {
     asker: Asker,
     lease: u64,
-    _address: AgreedAddress,
+    _address: AcceptedAddress,
 }
 
 impl Theirs {
@@ -52,8 +52,8 @@ impl Drop for Theirs {
     }
 }
 
-/// Asks another station to agree.
-pub(super) async fn agree(
+/// Asks another station to take part.
+pub(super) async fn request(
     shared: &Arc<Shared>,
     name: &str,
     address: IpAddr,
@@ -62,8 +62,8 @@ pub(super) async fn agree(
     let (config, tls) = (shared.config(), shared.host.tls());
     let asker = shared.peers.asker(&config, tls.as_ref(), name)?;
     match asker.ask(request).await? {
-        Answer::Agreed { lease, grant, .. } => {
-            let _address = shared.agreed(address);
+        Answer::Accepted { lease, grant, .. } => {
+            let _address = shared.accepted(address);
             Ok((Theirs { asker, lease, _address }, grant))
         }
         _ => Err(PeerError::Answer { name: name.to_owned() }.into()),

@@ -4,7 +4,7 @@ use super::{
     actions::{iperf3_settings, throughput_settings},
     delays,
     error::{ControlError, RunError},
-    lease::{Own, Theirs, agree},
+    lease::{self, Own, Theirs},
     shared::{Shared, elapsed_ns, unix_ns},
     spec::Job,
 };
@@ -136,7 +136,7 @@ async fn own(shared: &Arc<Shared>, job: &Job, latest: Instant) -> Result<Own, No
     }
 }
 
-/// Does the test itself; `theirs` holds what was agreed for it.
+/// Does the test itself; `theirs` holds what was accepted for it.
 async fn measure(
     shared: &Arc<Shared>,
     job: &Job,
@@ -150,15 +150,15 @@ async fn measure(
         return throughput(shared, job, own, theirs).await;
     }
     let config = shared.config();
-    // What was agreed ends so long after this at the earliest: nothing is sent any more then.
+    // What was accepted ends so long after this at the earliest: nothing is sent any more then.
     let end = tokio::time::Instant::now() + job.takes;
-    // Whoever is at the other end has agreed before the first packet.
+    // Whoever is at the other end has accepted before the first packet.
     let to = match (&job.to, job.what) {
         (Target::Station(name), What::Ping | What::Trace) => {
             let (_, to) = job.addresses(&config, name)?;
             let duration_ms = job.takes.as_millis() as u64;
             let request = Request::Slot { slot: job.slot().clone(), duration_ms };
-            *theirs = Some(agree(shared, name, to, request).await?.0);
+            *theirs = Some(lease::request(shared, name, to, request).await?.0);
             Some(to)
         }
         (Target::Address(to), _) => Some(*to),
@@ -242,8 +242,8 @@ async fn throughput(
         Some(_) => None,
     };
     let request = Request::Throughput { test, slot: job.slot().clone() };
-    let (agreed, grant) = agree(shared, name, to, request).await?;
-    *theirs = Some(agreed);
+    let (accepted, grant) = lease::request(shared, name, to, request).await?;
+    *theirs = Some(accepted);
     own.prolong(job);
     let unknown = || PeerError::Answer { name: name.clone() };
     let Some(Grant::Throughput { to: server, token }) = grant else {

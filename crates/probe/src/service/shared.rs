@@ -81,20 +81,20 @@ impl Counters {
     }
 }
 
-/// Addresses that have agreed to be sent to, each as often as it did.
+/// Addresses that accept test packets, each as often as it does.
 #[derive(Debug, Default)]
-struct Agreed(Mutex<HashMap<IpAddr, usize>>);
+struct Accepted(Mutex<HashMap<IpAddr, usize>>);
 
-impl Agreed {
+impl Accepted {
     fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Where tests of this station may send to: addresses that agreed, and those on the allow list.
+/// Where tests of this station may send to: addresses that accept it, and those on the allow list.
 #[derive(Debug)]
 struct Allowed {
-    agreed: Arc<Agreed>,
+    accepted: Arc<Accepted>,
     config: Arc<RwLock<Arc<Config>>>,
 }
 
@@ -103,7 +103,7 @@ impl Permission for Allowed {
         let config = self.config.read().unwrap_or_else(PoisonError::into_inner).clone();
         config.probe.allows(to)
             || config.probe.clock.servers.contains(&to)
-            || self.agreed.lock().contains_key(&to)
+            || self.accepted.lock().contains_key(&to)
     }
 
     fn lists(&self, to: IpAddr) -> bool {
@@ -112,20 +112,20 @@ impl Permission for Allowed {
     }
 }
 
-/// An address has agreed until this is dropped.
+/// An address accepts test packets until this is dropped.
 #[derive(Debug)]
-pub(super) struct AgreedAddress {
-    agreed: Arc<Agreed>,
+pub(super) struct AcceptedAddress {
+    accepted: Arc<Accepted>,
     address: IpAddr,
 }
 
-impl Drop for AgreedAddress {
+impl Drop for AcceptedAddress {
     fn drop(&mut self) {
-        let mut agreed = self.agreed.lock();
-        if let Some(count) = agreed.get_mut(&self.address) {
+        let mut accepted = self.accepted.lock();
+        if let Some(count) = accepted.get_mut(&self.address) {
             *count -= 1;
             if *count == 0 {
-                agreed.remove(&self.address);
+                accepted.remove(&self.address);
             }
         }
     }
@@ -148,7 +148,7 @@ pub(crate) struct Shared {
     pub(super) counters: Counters,
     pub(super) links: Links,
     pub(super) context: Context,
-    agreed: Arc<Agreed>,
+    accepted: Arc<Accepted>,
     /// Woken when the configuration has changed.
     pub(super) changed: Notify,
     /// Room for tests at once; made again with the limit.
@@ -168,8 +168,8 @@ impl Shared {
     ) -> Self {
         let tests = config.probe.limit.tests;
         let config = Arc::new(RwLock::new(config));
-        let agreed = Arc::<Agreed>::default();
-        let allowed = Allowed { agreed: agreed.clone(), config: config.clone() };
+        let accepted = Arc::<Accepted>::default();
+        let allowed = Allowed { accepted: accepted.clone(), config: config.clone() };
         let mut context = Context::new(Arc::new(allowed));
         context.counters = counters;
         Self {
@@ -185,7 +185,7 @@ impl Shared {
             counters: Counters::default(),
             links: Links::default(),
             context,
-            agreed,
+            accepted,
             changed: Notify::new(),
             room: Mutex::new((tests, Arc::new(Semaphore::new(tests)))),
             running: Mutex::default(),
@@ -227,11 +227,11 @@ impl Shared {
         self.room.lock().unwrap_or_else(PoisonError::into_inner).1.clone()
     }
 
-    /// An address has agreed to be sent to.
-    pub(super) fn agreed(&self, address: IpAddr) -> AgreedAddress {
+    /// An address accepts test packets.
+    pub(super) fn accepted(&self, address: IpAddr) -> AcceptedAddress {
         let address = address.to_canonical();
-        *self.agreed.lock().entry(address).or_default() += 1;
-        AgreedAddress { agreed: self.agreed.clone(), address }
+        *self.accepted.lock().entry(address).or_default() += 1;
+        AcceptedAddress { accepted: self.accepted.clone(), address }
     }
 
     fn running(&self) -> MutexGuard<'_, BTreeMap<u64, Running>> {

@@ -125,7 +125,7 @@ impl Reflector {
     }
 
     /// Ends a session; whether there was one.
-    pub fn disagree(&mut self, session: &SessionKey) -> bool {
+    pub fn remove(&mut self, session: &SessionKey) -> bool {
         self.sessions.remove(session).is_some()
     }
 

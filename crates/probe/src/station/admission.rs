@@ -3,7 +3,7 @@
 use super::{
     message::{Answer, ClockReport, DelayAsk, Reason, Request, Slot, ThroughputAsk, VERSION},
     permission::{self, Bucket, Refusal},
-    reservations::{Agreed, Busy, Entry, Lease, Reservations},
+    reservations::{Accepted, Busy, Entry, Lease, Reservations},
 };
 use crate::{
     config::{Config, StationConfig},
@@ -82,7 +82,7 @@ pub struct Counts {
     /// Lines that were answered or refused.
     pub requests: u64,
     /// Requests that were accepted, by what was asked.
-    pub accepted: BTreeMap<Agreed, u64>,
+    pub accepted: BTreeMap<Accepted, u64>,
     /// What was refused, by reason.
     pub refused: BTreeMap<Reason, u64>,
 }
@@ -121,7 +121,7 @@ impl Admission {
         }
     }
 
-    /// Another configuration from now on; what was agreed and counted stays.
+    /// Another configuration from now on; what was accepted and counted stays.
     pub fn configure(&mut self, config: Arc<Config>) {
         self.buckets.retain(|name, _| config.probe.station(name).is_some());
         self.config = config;
@@ -132,12 +132,12 @@ impl Admission {
         self.clock = clock;
     }
 
-    /// What was agreed.
+    /// What was accepted.
     pub fn reservations(&self) -> &Reservations {
         &self.reservations
     }
 
-    /// What was agreed, to plan.
+    /// What was accepted, to plan.
     pub fn reservations_mut(&mut self) -> &mut Reservations {
         &mut self.reservations
     }
@@ -179,7 +179,7 @@ impl Admission {
     /// When another test has the time.
     pub fn own(&mut self, slot: Slot, until_ns: u64, now_ns: u64) -> Result<Lease, Busy> {
         self.reservations.give(
-            Entry { holder: None, connection: OWN, what: Agreed::Slot, slot, until_ns },
+            Entry { holder: None, connection: OWN, what: Accepted::Slot, slot, until_ns },
             now_ns,
         )
     }
@@ -257,10 +257,10 @@ impl Admission {
                 let station = known(guest, &config)?;
                 permission::words(&slot)?;
                 let has =
-                    self.reservations.count(&station.name, |entry| entry.what == Agreed::Delay);
+                    self.reservations.count(&station.name, |entry| entry.what == Accepted::Delay);
                 permission::delay(station, limit, &session, has)?;
-                let asked = (Agreed::Delay, session.duration_ms);
-                let (lease, answer) = self.agree(guest, station, asked, slot, now_ns)?;
+                let asked = (Accepted::Delay, session.duration_ms);
+                let (lease, answer) = self.accept(guest, station, asked, slot, now_ns)?;
                 let peer = station.name.clone();
                 Ok((answer, Some(Action::Reflect { lease, peer, session })))
             }
@@ -268,8 +268,8 @@ impl Admission {
                 let station = known(guest, &config)?;
                 permission::words(&slot)?;
                 permission::throughput(station, limit, &test)?;
-                let asked = (Agreed::Throughput, test.duration_ms);
-                let (lease, answer) = self.agree(guest, station, asked, slot, now_ns)?;
+                let asked = (Accepted::Throughput, test.duration_ms);
+                let (lease, answer) = self.accept(guest, station, asked, slot, now_ns)?;
                 let peer = station.name.clone();
                 Ok((answer, Some(Action::Serve { lease, peer, test })))
             }
@@ -277,16 +277,16 @@ impl Admission {
                 let station = known(guest, &config)?;
                 permission::words(&slot)?;
                 let has =
-                    self.reservations.count(&station.name, |entry| entry.what == Agreed::Slot);
+                    self.reservations.count(&station.name, |entry| entry.what == Accepted::Slot);
                 permission::slot(station, limit, duration_ms, has)?;
-                let asked = (Agreed::Slot, duration_ms);
-                let (_, answer) = self.agree(guest, station, asked, slot, now_ns)?;
+                let asked = (Accepted::Slot, duration_ms);
+                let (_, answer) = self.accept(guest, station, asked, slot, now_ns)?;
                 Ok((answer, None))
             }
             Request::Renew { lease, duration_ms } => {
                 permission::renewal(known(guest, &config)?, duration_ms)?;
                 let endless = |entry: &Entry| {
-                    entry.what == Agreed::Delay && entry.slot.class == Class::Background
+                    entry.what == Accepted::Delay && entry.slot.class == Class::Background
                 };
                 // What others wait for is not made longer.
                 let entry = self.reservations.get(Lease(lease), guest.connection);
@@ -298,7 +298,7 @@ impl Admission {
                 if !self.reservations.renew(Lease(lease), guest.connection, until_ns) {
                     return Err(no_lease(lease).into());
                 }
-                Ok((Answer::Agreed { lease, duration_ms, grant: None }, None))
+                Ok((Answer::Accepted { lease, duration_ms, grant: None }, None))
             }
             Request::End { lease } => {
                 known(guest, &config)?;
@@ -362,11 +362,11 @@ impl Admission {
         })
     }
 
-    fn agree(
+    fn accept(
         &mut self,
         guest: &Guest,
         station: &StationConfig,
-        (what, duration_ms): (Agreed, u64),
+        (what, duration_ms): (Accepted, u64),
         mut slot: Slot,
         now_ns: u64,
     ) -> Result<(Lease, Answer), Against> {
@@ -377,12 +377,12 @@ impl Admission {
         slot.uses = between.into_iter().filter(named).collect();
         // The same holds for what it keeps away.
         slot.class = match (what, slot.class) {
-            (Agreed::Throughput, _) => Class::Exclusive,
-            (Agreed::Delay, Class::Background) => Class::Background,
-            (Agreed::Delay | Agreed::Slot, _) => Class::Normal,
+            (Accepted::Throughput, _) => Class::Exclusive,
+            (Accepted::Delay, Class::Background) => Class::Background,
+            (Accepted::Delay | Accepted::Slot, _) => Class::Normal,
         };
         let mut until_ns = until(now_ns, duration_ms);
-        if what == Agreed::Throughput {
+        if what == Accepted::Throughput {
             until_ns = until_ns.saturating_add(permission::GRACE.as_nanos() as u64);
         }
         let entry = Entry {
@@ -394,7 +394,7 @@ impl Admission {
         };
         let lease = self.reservations.give(entry, now_ns)?;
         *self.counts.accepted.entry(what).or_default() += 1;
-        Ok((lease, Answer::Agreed { lease: lease.0, duration_ms, grant: None }))
+        Ok((lease, Answer::Accepted { lease: lease.0, duration_ms, grant: None }))
     }
 
     fn refused(&mut self, (reason, text): Refusal, retry_ms: Option<u64>) -> Answer {

@@ -67,7 +67,7 @@ impl Talk {
 
     fn lease(&mut self, line: &str) -> u64 {
         match self.say(line).0 {
-            Answer::Agreed { lease, .. } => lease,
+            Answer::Accepted { lease, .. } => lease,
             other => panic!("{other:?}"),
         }
     }
@@ -138,7 +138,7 @@ fn who_is_not_known_gets_nothing() {
 fn a_session_is_agreed_renewed_and_ended() {
     let mut talk = Talk::with("192.0.2.2", "there");
     let (answer, action) = talk.say(&delay("192.0.2.2:5000", "background"));
-    let Answer::Agreed { lease, duration_ms: 60_000, grant: None } = answer else {
+    let Answer::Accepted { lease, duration_ms: 60_000, grant: None } = answer else {
         panic!("{answer:?}")
     };
     let Some(Action::Reflect { peer, session, .. }) = action else { panic!("{action:?}") };
@@ -151,7 +151,7 @@ fn a_session_is_agreed_renewed_and_ended() {
     assert_eq!(talk.say(&end), (Answer::Done {}, Some(Action::End(vec![Lease(lease)]))));
     assert_eq!(talk.reason(&end), Some(Reason::NoLease));
     assert_eq!(talk.reason(&renew), Some(Reason::NoLease));
-    assert_eq!(talk.admission.counts().accepted, BTreeMap::from([(Agreed::Delay, 1)]));
+    assert_eq!(talk.admission.counts().accepted, BTreeMap::from([(Accepted::Delay, 1)]));
     assert_eq!(talk.admission.counts().requests, 6);
 }
 
@@ -234,7 +234,7 @@ fn what_cannot_be_done_is_taken_back() {
     let lease = talk.lease(BULK);
     let answer = talk.admission.impossible(&talk.guest, Lease(lease), "no iperf3 here".into());
     assert!(matches!(answer, Answer::Refused { reason: Reason::Impossible, .. }));
-    assert_eq!(talk.admission.counts().accepted, BTreeMap::from([(Agreed::Throughput, 0)]));
+    assert_eq!(talk.admission.counts().accepted, BTreeMap::from([(Accepted::Throughput, 0)]));
     assert_eq!(talk.reason(BULK), None, "its slot is free again");
 }
 
@@ -251,7 +251,7 @@ fn a_station_that_left_the_mesh_gets_nothing_more() {
 fn answers_read_back_as_written() {
     for answer in [
         Answer::Done {},
-        Answer::Agreed {
+        Answer::Accepted {
             lease: 3,
             duration_ms: 9,
             grant: Some(Grant::Delay { to: "192.0.2.1:862".parse().expect("it"), key: None }),

@@ -1,7 +1,7 @@
 //! The messages between stations: JSON objects, one a line.
 //!
 //! The connecting station asks, the other answers each request in turn. The first request is `hello`.
-//! A line has at most [`LINE_LIMIT`] bytes; unknown keys are refused, so that nothing is agreed that one
+//! A line has at most [`LINE_LIMIT`] bytes; unknown keys are refused, so that nothing is accepted that one
 //! side understands and the other does not.
 
 use crate::{
@@ -52,16 +52,16 @@ pub enum Request {
         /// How long it takes.
         duration_ms: u64,
     },
-    /// To go on with what was agreed.
+    /// To go on with what was accepted.
     Renew {
-        /// What was agreed.
+        /// What was accepted.
         lease: u64,
         /// For how much longer from now on.
         duration_ms: u64,
     },
-    /// To end what was agreed.
+    /// To end what was accepted.
     End {
-        /// What was agreed.
+        /// What was accepted.
         lease: u64,
     },
 }
@@ -131,8 +131,8 @@ pub enum Answer {
         /// How good its clock is.
         clock: ClockReport,
     },
-    /// It is agreed.
-    Agreed {
+    /// The request is accepted.
+    Accepted {
         /// By this number it is renewed and ended.
         lease: u64,
         /// For how long from now on.
@@ -143,19 +143,19 @@ pub enum Answer {
     },
     /// It is done.
     Done {},
-    /// It is not agreed.
+    /// It is refused.
     Refused {
         /// Why, for programs.
         reason: Reason,
         /// Why, a sentence.
         text: String,
-        /// When it may be agreed, if that is known.
+        /// When it may be accepted, if that is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retry_ms: Option<u64>,
     },
 }
 
-/// What is needed for what was agreed.
+/// What is needed for what was accepted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Grant {
@@ -211,7 +211,7 @@ pub enum Reason {
     TooMany,
     /// It would disturb, or be disturbed by, another test.
     Busy,
-    /// Nothing was agreed under this number.
+    /// Nothing was accepted under this number.
     NoLease,
     /// It is not possible here.
     Impossible,

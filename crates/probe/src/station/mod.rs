@@ -1,4 +1,4 @@
-//! How stations agree with each other.
+//! How stations ask each other for tests.
 //!
 //! ```text
 //! station that measures                              station at the other end
@@ -8,8 +8,8 @@
 //!                                                     admission ── permission, reservations ──▶ action
 //! ```
 //!
-//! Nothing is sent to a station before it has agreed. What is agreed is a lease with an end: when the end
-//! has come, or the connection over which it was agreed is gone, the other side stops by itself, so that
+//! Nothing is sent to a station before it has accepted. What it accepts is a lease with an end: when the end
+//! has come, or the connection over which it was accepted is gone, the other side stops by itself, so that
 //! no station sends to one that was switched off. [`admission`] is the whole of what a station answers as a
 //! value without sockets and clocks; [`message`] has the messages, [`reservations`] the leases; [`server`] and
 //! [`peer`] move the lines; [`tls`] is who is who.

@@ -317,7 +317,7 @@ impl Link {
             match connection.exchange(&request).await {
                 Ok(received) => {
                     let ends = matches!(&received, Answer::Refused { reason, .. } if reason.ends());
-                    if let Err(Ok(Answer::Agreed { lease, .. })) = answer.send(Ok(received))
+                    if let Err(Ok(Answer::Accepted { lease, .. })) = answer.send(Ok(received))
                         && let Err(error) = connection.exchange(&Request::End { lease }).await
                     {
                         return Some(error.to_string());

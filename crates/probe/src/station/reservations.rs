@@ -18,19 +18,19 @@ pub struct Lease(pub u64);
 pub struct Entry {
     /// For which station; `None` for a test of this one.
     pub holder: Option<String>,
-    /// Which connection it was agreed over; leases of one that is gone end.
+    /// Which connection it was accepted over; leases of one that is gone end.
     pub connection: u64,
-    /// What was agreed.
-    pub what: Agreed,
+    /// What was accepted.
+    pub what: Accepted,
     /// What it shares with others.
     pub slot: Slot,
     /// When it ends.
     pub until_ns: u64,
 }
 
-/// What can be agreed.
+/// What can be accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Agreed {
+pub enum Accepted {
     /// To reflect.
     Delay,
     /// To be the other end of a throughput test.
@@ -39,7 +39,7 @@ pub enum Agreed {
     Slot,
 }
 
-impl Agreed {
+impl Accepted {
     /// The word for it, as in metrics.
     pub const fn word(self) -> &'static str {
         match self {
@@ -123,7 +123,7 @@ impl Reservations {
         self.get(lease, connection).is_some() && self.leases.remove(&lease.0).is_some()
     }
 
-    /// Ends all leases that were agreed over a connection.
+    /// Ends all leases that were accepted over a connection.
     pub fn gone(&mut self, connection: u64) -> Vec<Lease> {
         self.take(|entry| entry.connection == connection)
     }
@@ -181,7 +181,7 @@ mod tests {
 
     fn entry(holder: Option<&str>, class: Class, stations: &[&str], until_ns: u64) -> Entry {
         let holder = holder.map(str::to_owned);
-        Entry { holder, connection: 1, what: Agreed::Slot, slot: slot(class, stations), until_ns }
+        Entry { holder, connection: 1, what: Accepted::Slot, slot: slot(class, stations), until_ns }
     }
 
     #[test]

@@ -31,7 +31,7 @@ const LINES: u32 = 30;
 /// The longest time between two looks at leases that have come to their end.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Does what was agreed.
+/// Does what was accepted.
 pub trait Actions: Send + Sync + 'static {
     /// Reflects a session's packets, or is the other end of a test, until the lease ends or is ended.
     fn begin(&self, action: Action) -> impl Future<Output = Result<Option<Grant>, String>> + Send;
@@ -71,7 +71,7 @@ impl<A: Actions> Host<A> {
         self.admission.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What does what was agreed.
+    /// What does what was accepted.
     pub fn actions(&self) -> &A {
         &self.actions
     }
@@ -212,11 +212,11 @@ impl<A: Actions> Host<A> {
             }
             Some(action) => self.actions.begin(action).await,
         };
-        let Answer::Agreed { lease, duration_ms, .. } = answer else { return answer };
+        let Answer::Accepted { lease, duration_ms, .. } = answer else { return answer };
         // Its end may have come meanwhile, before there was anything to end.
         let held = self.admission().holds(guest, Lease(lease));
         match begun {
-            Ok(grant) if held => Answer::Agreed { lease, duration_ms, grant },
+            Ok(grant) if held => Answer::Accepted { lease, duration_ms, grant },
             Ok(_) => {
                 self.actions.end(&[Lease(lease)]);
                 let text = "its time was over before it had begun".to_owned();

@@ -83,8 +83,8 @@ fn only_agreed_senders_are_answered() {
     ask(&mut reflector, &bytes, "[::ffff:192.0.2.1]:5000").unwrap();
     let session =
         SessionConfig { port: Some(5000), ssid: Some(9), ..reflected("192.0.2.1") }.session();
-    assert!(reflector.disagree(&session));
-    assert!(!reflector.disagree(&session));
+    assert!(reflector.remove(&session));
+    assert!(!reflector.remove(&session));
     assert_eq!(ask(&mut reflector, &bytes, SENDER), Err(Refused::UnknownSession));
     assert_eq!(reflector.refusals().of(Refused::UnknownSession), 5);
 }

@@ -64,7 +64,7 @@ pub fn role(bytes: &[u8; PREAMBLE], token: &Token) -> Option<Role> {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "say", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Message {
-    /// The client wants the test that was agreed.
+    /// The client wants the test that was accepted.
     Hello {
         /// How.
         settings: Settings,

@@ -32,7 +32,7 @@ pub enum Error {
         /// Its words.
         reason: String,
     },
-    /// Nobody came to the test that was agreed, or somebody did not go on.
+    /// Nobody came to the test that was accepted, or somebody did not go on.
     #[error("the throughput test did not finish within {limit:?}: the other station did not go on")]
     Timeout {
         /// How long was waited.
@@ -52,9 +52,9 @@ pub enum Error {
         /// Which message.
         word: &'static str,
     },
-    /// The client wants another test than was agreed.
-    #[error("the other station asked for another throughput test than it had agreed")]
-    NotAgreed,
+    /// The client wants another test than was accepted.
+    #[error("the other station asked for another throughput test than was accepted")]
+    NotAccepted,
     /// The kernel does not have it.
     #[error(
         "congestion control {name}: {source}; see net.ipv4.tcp_allowed_congestion_control for those \

@@ -1,6 +1,6 @@
 //! Throughput between two stations: over TCP, a psock session or paced UDP.
 //!
-//! One station serves a test that was agreed, for once and for a bounded time: [`Server::bind`], then
+//! One station serves a test that was accepted, for once and for a bounded time: [`Server::bind`], then
 //! [`Server::serve`]. The other one, which has the test's [`Token`], does it: [`run`]. What counts is
 //! what the receiver has, in its time: from the first byte that comes to it until the length is over;
 //! what is then still in queues is thrown away. See [`control`] for their messages, and
@@ -19,7 +19,7 @@ mod tcp;
 mod udp;
 
 pub use error::{BindError, Error};
-pub use server::{Agreed, Server};
+pub use server::{Accepted, Server};
 pub use settings::{
     LEAST, LONGEST, MOST_MOMENTS, MOST_RATE, MOST_STREAMS, Settings, Token, TokenError, Transport,
     rate,

@@ -13,9 +13,9 @@ use crate::{
 use std::net::{IpAddr, SocketAddr};
 use tokio::net::TcpListener;
 
-/// A test that stations have agreed on.
+/// A test that this station has accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Agreed {
+pub struct Accepted {
     /// Its secret.
     pub token: Token,
     /// What it is to be.
@@ -29,7 +29,7 @@ pub struct Agreed {
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
-    agreed: Agreed,
+    accepted: Accepted,
 }
 
 impl Server {
@@ -37,14 +37,14 @@ impl Server {
     ///
     /// # Errors
     /// When the settings are out of their limits or the system refuses.
-    pub async fn bind(address: IpAddr, agreed: Agreed) -> Result<Self, BindError> {
-        if let Some(problem) = agreed.settings.problems().into_iter().next() {
+    pub async fn bind(address: IpAddr, accepted: Accepted) -> Result<Self, BindError> {
+        if let Some(problem) = accepted.settings.problems().into_iter().next() {
             return Err(BindError::Settings(problem));
         }
         let failed = |source| BindError::Listen { address, source };
         let listener = TcpListener::bind((address, 0)).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        Ok(Self { listener, address, agreed })
+        Ok(Self { listener, address, accepted })
     }
 
     /// Where it listens.
@@ -57,24 +57,24 @@ impl Server {
     /// # Errors
     /// When nobody comes in time, or the test fails.
     pub async fn serve(self, context: &Context) -> Result<Throughput, Error> {
-        context.check(self.agreed.from)?;
-        let limit = self.agreed.settings.longest();
+        context.check(self.accepted.from)?;
+        let limit = self.accepted.settings.longest();
         tokio::time::timeout(limit, self.serve_once(context))
             .await
             .unwrap_or(Err(Error::Timeout { limit }))
     }
 
     async fn serve_once(self, context: &Context) -> Result<Throughput, Error> {
-        let Agreed { token, settings, from } = self.agreed;
+        let Accepted { token, settings, from } = self.accepted;
         let mut door = Door::new(self.listener, token, from, context.clone());
         let mut control = Control::new(within(door.next(Role::Control)).await?);
         match within(control.hear(context)).await? {
             Message::Hello { settings: wanted } if wanted == settings => {}
             Message::Hello { .. } => {
                 context.counters.refuse(Refusal::Control);
-                let reason = "another test was agreed".to_owned();
+                let reason = "another test was accepted".to_owned();
                 control.send(&Message::Refused { reason }).await?;
-                return Err(Error::NotAgreed);
+                return Err(Error::NotAccepted);
             }
             other => return Err(Error::unexpected(&other, context)),
         }

@@ -18,7 +18,7 @@ fn a_sender_over_a_link_is_answered_in_either_mode_and_family() {
         let pairs = [("192.0.2.2", "192.0.2.1:862"), ("2001:db8::2", "[2001:db8::1]:862")];
         for (sender, service) in pairs {
             program.serve(service.parse().unwrap()).unwrap();
-            program.agree(sender.parse().unwrap(), SSID, LIMIT).unwrap();
+            program.admit(sender.parse().unwrap(), SSID, LIMIT).unwrap();
         }
         let mut reflected = 0;
         for mode in [AttachMode::Native, AttachMode::Generic] {

@@ -31,7 +31,7 @@ fn program() -> StampProgram {
     }
     for sender in SENDER {
         for ssid in [0, SSID] {
-            program.agree(sender.parse::<IpAddr>().unwrap(), ssid, LIMIT).unwrap();
+            program.admit(sender.parse::<IpAddr>().unwrap(), ssid, LIMIT).unwrap();
         }
     }
     program

@@ -108,7 +108,7 @@ fn each_rule_alone() {
         let mut numbers = [0, 0];
         // One session for each SSID, so that the numbers go on where they were.
         for ssid in [0, SSID] {
-            program.agree(SENDER[family].parse().unwrap(), ssid, super::LIMIT).unwrap();
+            program.admit(SENDER[family].parse().unwrap(), ssid, super::LIMIT).unwrap();
         }
         for (place, (what, change, expected)) in rows.iter().enumerate() {
             let mut frame = Frame::test(family, place as u32);
@@ -159,7 +159,7 @@ fn no_more_than_the_agreed_rate_is_reflected() {
     let program = super::program();
     let sender: IpAddr = SENDER[0].parse().unwrap();
     let begin = Instant::now();
-    program.agree(sender, SSID, Limit { rate: 1, burst: 3 }).unwrap();
+    program.admit(sender, SSID, Limit { rate: 1, burst: 3 }).unwrap();
     let send = |sequence| program.run(&Frame::test(0, sequence).bytes()).unwrap().0;
     let verdicts: Vec<_> = (0..6).map(send).collect();
     assert_eq!(verdicts[..3], [Verdict::Tx; 3]);
@@ -168,15 +168,15 @@ fn no_more_than_the_agreed_rate_is_reflected() {
     assert!(verdicts.iter().filter(|verdict| **verdict == Verdict::Tx).count() <= most);
     let ledger = program.ledger().unwrap();
     assert_eq!(ledger.reflected + ledger.over_rate, 6);
-    assert!(program.agree(sender, 9, Limit { rate: 1_000_000, burst: 1 }).is_err());
+    assert!(program.admit(sender, 9, Limit { rate: 1_000_000, burst: 1 }).is_err());
 }
 
 #[test]
 fn what_is_no_longer_agreed_is_left_to_the_sockets() {
     let program = super::program();
     let sender: IpAddr = SENDER[1].parse().unwrap();
-    assert!(program.disagree(sender, SSID));
-    assert!(!program.disagree(sender, SSID));
+    assert!(program.remove(sender, SSID));
+    assert!(!program.remove(sender, SSID));
     let (verdict, _) = program.run(&Frame::test(1, 0).bytes()).unwrap();
     assert_eq!(verdict, Verdict::Pass);
     let ledger = program.ledger().unwrap();

@@ -4,7 +4,7 @@
 use super::{anywhere, lab::lab, wait};
 use probe::{
     record::Throughput,
-    tools::throughput::{Agreed, Server, Settings, Token, Transport, run},
+    tools::throughput::{Accepted, Server, Settings, Token, Transport, run},
 };
 use std::{net::IpAddr, sync::mpsc, time::Duration};
 use testbed::{
@@ -25,8 +25,8 @@ fn through(lab: &Lab, settings: &Settings) -> Throughput {
         let server = scope.spawn(|| {
             let serve = async {
                 let from: IpAddr = "20.0.0.10".parse().unwrap();
-                let agreed = Agreed { token, settings: settings.clone(), from };
-                let server = Server::bind("30.0.0.10".parse().unwrap(), agreed).await.unwrap();
+                let accepted = Accepted { token, settings: settings.clone(), from };
+                let server = Server::bind("30.0.0.10".parse().unwrap(), accepted).await.unwrap();
                 bound.send(server.address()).unwrap();
                 server.serve(&context).await
             };

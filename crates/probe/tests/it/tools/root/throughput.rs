@@ -5,7 +5,7 @@ use probe::{
     record::Throughput,
     tools::{
         Context, Refusal,
-        throughput::{Agreed, Error, Server, Settings, Token, Transport, run},
+        throughput::{Accepted, Error, Server, Settings, Token, Transport, run},
     },
 };
 use std::{
@@ -26,7 +26,7 @@ fn short(transport: Transport) -> Settings {
 fn between(
     namespaces: &(Namespace, Namespace),
     v6: bool,
-    agreed: &Settings,
+    accepted: &Settings,
     wanted: &Settings,
     context: &Context,
 ) -> (Result<Throughput, Error>, Result<Throughput, Error>) {
@@ -42,8 +42,8 @@ fn between(
         let server = scope.spawn(|| {
             right.enter(|| {
                 wait(async {
-                    let agreed = Agreed { token, settings: agreed.clone(), from };
-                    let server = Server::bind(to, agreed).await.unwrap();
+                    let accepted = Accepted { token, settings: accepted.clone(), from };
+                    let server = Server::bind(to, accepted).await.unwrap();
                     bound.send(server.address()).unwrap();
                     server.serve(context).await
                 })
@@ -131,18 +131,18 @@ fn every_datagram_is_counted_or_lost() {
 #[test]
 fn only_the_test_that_was_agreed_is_done() {
     let namespaces = pair_without_offloads().unwrap();
-    let agreed = short(Transport::Tcp);
-    let wanted = Settings { duration: Duration::from_secs(60), ..agreed.clone() };
+    let accepted = short(Transport::Tcp);
+    let wanted = Settings { duration: Duration::from_secs(60), ..accepted.clone() };
     let context = anywhere();
-    let (client, server) = between(&namespaces, false, &agreed, &wanted, &context);
+    let (client, server) = between(&namespaces, false, &accepted, &wanted, &context);
     let client = client.unwrap_err();
     assert!(
-        matches!(&client, Error::Refused { reason } if reason.contains("agreed")),
+        matches!(&client, Error::Refused { reason } if reason.contains("accepted")),
         "{client}"
     );
-    assert!(matches!(server.unwrap_err(), Error::NotAgreed));
+    assert!(matches!(server.unwrap_err(), Error::NotAccepted));
     assert_eq!(context.counters.refused(Refusal::Control), 1);
-    let unknown = Settings { reverse: true, congestion: Some("none_such".to_owned()), ..agreed };
+    let unknown = Settings { reverse: true, congestion: Some("none_such".to_owned()), ..accepted };
     let (client, server) = between(&namespaces, false, &unknown, &unknown, &context);
     assert!(matches!(client.unwrap_err(), Error::Refused { .. }));
     assert!(matches!(server.unwrap_err(), Error::Congestion { .. }));
@@ -155,8 +155,8 @@ fn unknown_peers_are_counted_and_the_test_goes_on() {
     let (context, local) = (anywhere(), IpAddr::from([127, 0, 0, 1]));
     let settings = Settings { duration: Duration::from_millis(100), ..Settings::default() };
     wait(async {
-        let agreed = Agreed { token, settings: settings.clone(), from: local };
-        let server = Server::bind(local, agreed).await.unwrap();
+        let accepted = Accepted { token, settings: settings.clone(), from: local };
+        let server = Server::bind(local, accepted).await.unwrap();
         let address = server.address();
         let serving = server.serve(&context);
         let testing = async {
