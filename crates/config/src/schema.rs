@@ -53,6 +53,7 @@ text_schema! {
     Hosts => "prefix or address", r"^[0-9A-Fa-f:.]+(/[0-9]+)?$", ["192.0.2.0/24", "2001:db8::7"];
     Endpoint => "address with port", r"^([0-9.]+|\[.+\]):[0-9]+$", ["127.0.0.1:9160", "[::1]:9160"];
     crate::Rate => "rate", r"^\s*[0-9]+(\.[0-9]+)?\s*[A-Za-z]*(/s)?\s*$", ["800kbit", "20Mbit", "1.5Gbit"];
+    crate::Size => "size", r"^\s*[0-9]+(\.[0-9]+)?\s*[A-Za-z]*\s*$", ["1500", "64KB", "64MiB"];
 }
 
 #[cfg(test)]
@@ -91,5 +92,7 @@ mod tests {
         check::<Endpoint>(&["0.0.0.0:0", "[fe80::1%2]:80"], endpoint);
         let rate = |text: &str| text.parse::<crate::Rate>().is_ok();
         check::<crate::Rate>(&["20 Mbit/s", "0", "1G", "64000 bit/s"], rate);
+        let size = |text: &str| text.parse::<crate::Size>().is_ok();
+        check::<crate::Size>(&["0", "100M", "1.5 MiB ", "3G"], size);
     }
 }

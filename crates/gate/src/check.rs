@@ -14,7 +14,7 @@ use crate::{
     policy::{FAMILIES, is_foreign, is_type},
 };
 use classify::signatures::SignatureConfig;
-use config::{Problem, Report, interfaces, prefixes};
+use config::{Problem, Report, Size, interfaces, prefixes};
 use names::never_named;
 use std::{collections::HashSet, time::Duration};
 
@@ -28,8 +28,8 @@ const MAX_RULES: usize = 1000;
 const MAX_LIST: usize = 4096;
 /// Lowest and highest rate, bits a second.
 const RATES: (Rate, Rate) = (Rate(8000), Rate(400_000_000_000));
-/// Least and most bytes of each of the scanner's bounds.
-const SCAN_BYTES: std::ops::RangeInclusive<u64> = 1 << 16..=1 << 40;
+/// Least and most of each of the scanner's bounds.
+const SCAN_SIZES: std::ops::RangeInclusive<Size> = Size(1 << 16)..=Size(1 << 40);
 /// Longest name.
 const MAX_NAME: usize = 64;
 /// Longest time that anything is remembered.
@@ -170,23 +170,19 @@ impl GateConfig {
             if !(1..=1000).contains(&scan.connections) {
                 report.add("connections", "not a number of connections from 1 to 1000");
             }
-            for (key, bytes) in [
-                ("max_bytes", scan.max_bytes),
-                ("waiting_bytes", scan.waiting_bytes as u64),
-                ("keep_bytes", scan.keep_bytes as u64),
-                ("torrent_bytes", scan.torrent_bytes),
+            for (key, size) in [
+                ("max_size", scan.max_size),
+                ("waiting", scan.waiting),
+                ("keep", scan.keep),
+                ("torrents", scan.torrents),
             ] {
-                if !SCAN_BYTES.contains(&bytes) {
-                    let text = format!(
-                        "{bytes} is not a number of bytes from {} to {}",
-                        SCAN_BYTES.start(),
-                        SCAN_BYTES.end()
-                    );
-                    report.add(key, text);
+                if !SCAN_SIZES.contains(&size) {
+                    let [least, most] = [SCAN_SIZES.start(), SCAN_SIZES.end()];
+                    report.add(key, format!("{size} is not from {least} to {most}"));
                 }
             }
-            if scan.keep_bytes > scan.waiting_bytes {
-                report.add("keep_bytes", "more than waiting_bytes: no file could be kept");
+            if scan.keep > scan.waiting {
+                report.add("keep", "more than waiting: no file could be kept");
             }
             if scan.timeout.is_zero() || scan.timeout > LONGEST {
                 report.add("timeout", "no verdict comes in this time: give some seconds");

@@ -31,6 +31,11 @@ pub const RENAMED: &[(&str, &str)] = &[
     ("gate.inside", "gate.internal"),
     ("gate.limit.to_inside", "gate.limit.to_internal"),
     ("gate.limit.from_inside", "gate.limit.from_internal"),
+    ("gate.audit.rotate_mib", "gate.audit.rotate_size"),
+    ("gate.scan.max_bytes", "gate.scan.max_size"),
+    ("gate.scan.waiting_bytes", "gate.scan.waiting"),
+    ("gate.scan.keep_bytes", "gate.scan.keep"),
+    ("gate.scan.torrent_bytes", "gate.scan.torrents"),
 ];
 
 /// The section `[gate]`.

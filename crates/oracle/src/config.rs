@@ -30,6 +30,7 @@ pub const DEFAULT_METRIC: &str = "default";
 pub const RENAMED: &[(&str, &str)] = &[
     ("oracle.topology.seed", "oracle.topology.oracle_conf"),
     ("oracle.alto.limit.patience", "oracle.alto.limit.timeout"),
+    ("oracle.alto.limit.versions_bytes", "oracle.alto.limit.versions_size"),
 ];
 
 /// The section `[oracle]`.

@@ -1,7 +1,7 @@
 //! The section `[gate.audit]` of the configuration.
 
 use super::ipfix;
-use config::{Problem, Report};
+use config::{Problem, Report, Size};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeSet, path::PathBuf, time::Duration};
@@ -14,8 +14,8 @@ const DAY: Duration = Duration::from_secs(86_400);
 const LONGEST: Duration = DAY.saturating_mul(36_525);
 /// Longest time between two requests that the disk hold what was written.
 const LONGEST_SYNC: Duration = HOUR;
-/// Smallest and largest size of a file, MiB.
-const SIZES_MIB: std::ops::RangeInclusive<u64> = 1..=1_048_576;
+/// Smallest and largest size of a file.
+const SIZES: std::ops::RangeInclusive<Size> = Size(1 << 20)..=Size(1 << 40);
 
 /// The section `[gate.audit]`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -35,9 +35,9 @@ pub struct Config {
     /// Records that may wait to be written; what comes beyond is counted as lost.
     #[serde(default = "queue")]
     pub queue: usize,
-    /// A file of this size, in MiB, is full and another one begins.
+    /// A file of this size is full and another one begins.
     #[serde(default = "size")]
-    pub rotate_mib: u64,
+    pub rotate_size: Size,
     /// A file is full after this time, too.
     #[serde(default = "day", with = "humantime_serde")]
     #[schemars(with = "config::schema::Duration")]
@@ -109,8 +109,8 @@ const fn queue() -> usize {
     16_384
 }
 
-const fn size() -> u64 {
-    256
+const fn size() -> Size {
+    Size(256 << 20)
 }
 
 const fn day() -> Duration {
@@ -134,7 +134,7 @@ impl Config {
             hash: false,
             chat_text: true,
             queue: queue(),
-            rotate_mib: size(),
+            rotate_size: size(),
             rotate_after: day(),
             keep: month(),
             sync: sync(),
@@ -159,9 +159,10 @@ impl Config {
         if !(1..=MAX_QUEUE).contains(&self.queue) {
             report.add("queue", format!("{} is not from 1 to {MAX_QUEUE} records", self.queue));
         }
-        if !SIZES_MIB.contains(&self.rotate_mib) {
-            let [least, most] = [SIZES_MIB.start(), SIZES_MIB.end()];
-            report.add("rotate_mib", format!("{} is not from {least} to {most}", self.rotate_mib));
+        if !SIZES.contains(&self.rotate_size) {
+            let [least, most] = [SIZES.start(), SIZES.end()];
+            let text = format!("{} is not from {least} to {most}", self.rotate_size);
+            report.add("rotate_size", text);
         }
         if !(HOUR..=LONGEST).contains(&self.rotate_after) {
             report.add("rotate_after", "must be from 1h to 100years");
@@ -205,7 +206,7 @@ mod tests {
             ("folder = 'here'", "folder"),
             ("folder = '/x'\nrecord = []", "record"),
             ("folder = '/x'\nqueue = 0", "queue"),
-            ("folder = '/x'\nrotate_mib = 0", "rotate_mib"),
+            ("folder = '/x'\nrotate_size = '0'", "rotate_size"),
             ("folder = '/x'\nrotate_after = '1s'", "rotate_after"),
             ("folder = '/x'\nkeep = '1s'", "keep"),
             ("folder = '/x'\nsync = '2h'", "sync"),

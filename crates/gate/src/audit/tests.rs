@@ -139,7 +139,10 @@ fn a_full_queue_loses_records_and_the_log_says_how_many() {
 #[test]
 fn a_disk_that_refuses_costs_records_that_are_counted_and_reported() {
     let folder = tempfile::tempdir().unwrap();
-    let audit = started(Config { rotate_mib: 1, ..Config::new(folder.path()) }, None);
+    let audit = started(
+        Config { rotate_size: ::config::Size(1 << 20), ..Config::new(folder.path()) },
+        None,
+    );
     let sender = audit.sender();
     sender.send(flow_end(Transport::Tcp, AuditAction::Allow));
     audit.flush();

@@ -53,7 +53,7 @@ impl Writer {
     /// Opens the files once, so that errors of the folder are reported at the start.
     pub(super) fn open(config: Config, mask: Mask, counters: Arc<Counters>) -> io::Result<Self> {
         let limits =
-            Limits { bytes: config.rotate_mib << 20, age: config.rotate_after, keep: config.keep };
+            Limits { bytes: config.rotate_size.0, age: config.rotate_after, keep: config.keep };
         Log::prepare(&config.folder)?;
         let mut lines = Log::new(&config.folder, "eve", "json", limits);
         lines.open_lines(SystemTime::now())?;

@@ -215,12 +215,12 @@ fn bounds_of_the_scanner_without_which_nothing_is_scanned_are_refused() {
 internal = ["eth1"]
 [scan]
 clamd = "/run/clamd"
-max_bytes = 0
-waiting_bytes = 0
+max_size = "0"
+waiting = "0"
 "#;
     let config: GateConfig = toml::from_str(text).unwrap();
     let keys: Vec<_> = config.problems().into_iter().map(|problem| problem.key).collect();
-    assert_eq!(keys, ["gate.scan.max_bytes", "gate.scan.waiting_bytes", "gate.scan.keep_bytes"]);
+    assert_eq!(keys, ["gate.scan.max_size", "gate.scan.waiting", "gate.scan.keep"]);
 }
 
 #[test]

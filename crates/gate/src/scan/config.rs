@@ -1,5 +1,6 @@
 //! `[gate.scan]`: where clamd is, and what is asked of it.
 
+use config::Size;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::{fmt, net::SocketAddr, path::PathBuf, str::FromStr, time::Duration};
@@ -73,14 +74,14 @@ pub struct Config {
     /// Connections to clamd, and so files that are scanned at once; clamd's `MaxThreads` is the
     /// other bound.
     pub connections: usize,
-    /// Bytes of the largest file that is scanned; clamd's `StreamMaxLength` is the other bound.
-    pub max_bytes: u64,
-    /// Bytes of content that wait for clamd, over all files.
-    pub waiting_bytes: usize,
-    /// Bytes of a file without a known length that are sent again after a verdict on its beginning.
-    pub keep_bytes: usize,
-    /// Bytes of disk space, in the state directory, in which the files of torrents are put together.
-    pub torrent_bytes: u64,
+    /// The largest file that is scanned; clamd's `StreamMaxLength` is the other bound.
+    pub max_size: Size,
+    /// Content that waits for clamd, over all files.
+    pub waiting: Size,
+    /// Content of a file without a known length that is sent again after a verdict on its beginning.
+    pub keep: Size,
+    /// Disk space, in the state directory, in which the files of torrents are put together.
+    pub torrents: Size,
     /// How long to wait for a connection, for clamd to take content, and for its verdict.
     #[serde(with = "humantime_serde")]
     #[schemars(with = "config::schema::Duration")]
@@ -95,10 +96,10 @@ impl Default for Config {
         Self {
             clamd: Address::Unix("/run/clamav/clamd.ctl".into()),
             connections: 64,
-            max_bytes: 100 << 20,
-            waiting_bytes: 64 << 20,
-            keep_bytes: 8 << 20,
-            torrent_bytes: 4 << 30,
+            max_size: Size(100 << 20),
+            waiting: Size(64 << 20),
+            keep: Size(8 << 20),
+            torrents: Size(4 << 30),
             timeout: Duration::from_secs(30),
             on_failure: Failed::Pass,
         }

@@ -121,8 +121,8 @@ impl Scanner {
     /// A scanner without threads yet. `deliver` is called by them with each report and must not block.
     pub fn new(config: &Config, deliver: impl Fn(Report) + Send + Sync + 'static) -> Self {
         let queue = Queue {
-            budget: Budget::new(config.waiting_bytes),
-            kept: Budget::new(config.waiting_bytes),
+            budget: Budget::new(config.waiting.0 as usize),
+            kept: Budget::new(config.waiting.0 as usize),
             config: config.clone(),
             waiting: Mutex::default(),
             more: Condvar::new(),
@@ -150,7 +150,7 @@ impl Scanner {
         }
         drop(threads);
         let budget = self.queue.budget.clone();
-        let shared = Arc::new(Shared::new(job, self.queue.config.max_bytes, budget));
+        let shared = Arc::new(Shared::new(job, self.queue.config.max_size.0, budget));
         self.queue.add(Arc::clone(&shared));
         Ok(Job::new(shared, Arc::clone(&self.queue)))
     }
@@ -282,7 +282,7 @@ impl Queue {
                     self.report(job, work.total, None, verdict);
                     return ControlFlow::Break(());
                 }
-                work.keep(&bytes, self.config.keep_bytes, &self.kept);
+                work.keep(&bytes, self.config.keep.0 as usize, &self.kept);
                 ControlFlow::Continue(())
             }
             Step::Verdict { pause } => {

@@ -1,6 +1,7 @@
 //! The scanner against clamd itself and against servers that misbehave.
 
 use super::*;
+use ::config::Size;
 use clamd::Failure;
 use std::{
     io::{Read, Write},
@@ -146,7 +147,8 @@ fn a_flood_of_content_stays_within_its_bounds() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("clamd");
     let listener = UnixListener::bind(&path).unwrap();
-    let config = Config { waiting_bytes: 100_000, max_bytes: 30_000, ..at(Address::Unix(path)) };
+    let config =
+        Config { waiting: Size(100_000), max_size: Size(30_000), ..at(Address::Unix(path)) };
     let (scanner, reports) = scanner(&config);
     // All threads talk to a clamd that does not reply.
     let mut held = Vec::new();
@@ -232,7 +234,7 @@ fn what_is_kept_is_bounded() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("clamd");
     let listener = UnixListener::bind(&path).unwrap();
-    let config = Config { waiting_bytes: 1000, ..at(Address::Unix(path)) };
+    let config = Config { waiting: Size(1000), ..at(Address::Unix(path)) };
     let (scanner, reports) = scanner(&config);
     let mut job = scanner.begin(1).unwrap();
     job.content(vec![b'a'; 900]).unwrap();

@@ -64,7 +64,7 @@ impl Queue {
                 return Ok(stream.end());
             }
             *sent += read as u64;
-            if *sent > self.config.max_bytes {
+            if *sent > self.config.max_size.0 {
                 return Err(failed(Failure::TooLarge));
             }
             stream.send(slice.get(..read).unwrap_or_default())?;

@@ -210,7 +210,7 @@ impl Managers {
         self.settings.hash = hashes && records(Kind::Files);
         self.files = !config.files.is_empty() || records(Kind::Files);
         self.chat = records(Kind::Chat);
-        self.torrents.set_limit(config.scan.as_ref().map_or(0, |scan| scan.torrent_bytes));
+        self.torrents.set_limit(config.scan.as_ref().map_or(0, |scan| scan.torrents.0));
         self.scan_fails = config.scan.as_ref().map_or(Failed::Pass, |scan| scan.on_failure);
     }
 

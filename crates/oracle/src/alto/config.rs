@@ -369,7 +369,7 @@ mod tests {
             ),
             ("[limit]\nconnections = 0", "limit.connections"),
             ("[limit]\ntimeout = \"1ms\"", "limit.timeout"),
-            ("[limit]\nhead = 10", "limit.head"),
+            ("[limit]\nhead = \"10\"", "limit.head"),
             ("[[map]]\nid = \"a-b\"\nby = \"as\"", "map[0].id"),
             ("[[map]]\nid = \"a\"\nby = \"site\"", "map[0].sites"),
             ("[[map]]\nid = \"a\"\nby = \"as\"\nsites = [[]]", "map[0].sites"),

@@ -1,5 +1,6 @@
 //! How much the ALTO server does for its clients at once.
 
+use config::Size;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::time::Duration;
@@ -14,10 +15,10 @@ pub struct Limits {
     pub connections_per_source: usize,
     /// Requests at once on one HTTP/2 connection.
     pub requests_per_connection: u32,
-    /// Largest head of a request, in bytes.
-    pub head: u32,
-    /// Largest body of a request, in bytes.
-    pub body: usize,
+    /// Largest head of a request.
+    pub head: Size,
+    /// Largest body of a request.
+    pub body: Size,
     /// Time for a handshake, for a request's head, for its body, and for a client to take what it is sent; also how
     /// long a connection may be idle.
     #[serde(with = "humantime_serde")]
@@ -35,8 +36,8 @@ pub struct Limits {
     pub followed: usize,
     /// Versions that are kept of each resource that is followed.
     pub versions: usize,
-    /// Bytes of versions that are kept of each resource that is followed.
-    pub versions_bytes: usize,
+    /// Memory for the versions that are kept of each resource that is followed.
+    pub versions_size: Size,
     /// Views at once (RFC 9569 section 9.1).
     pub views: usize,
     /// How long an idle view is kept.
@@ -58,9 +59,9 @@ impl Limits {
             ("connections", self.connections),
             ("connections_per_source", self.connections_per_source),
             ("requests_per_connection", self.requests_per_connection as usize),
-            ("body", self.body),
+            ("body", self.body.0 as usize),
             ("versions", self.versions),
-            ("versions_bytes", self.versions_bytes),
+            ("versions_size", self.versions_size.0 as usize),
         ];
         let times = [
             ("timeout", self.timeout),
@@ -80,8 +81,8 @@ impl Limits {
                 .filter(|(_, time)| *time < Duration::from_millis(10))
                 .map(|(key, _)| (*key, "must be at least 10ms")),
         );
-        if self.head < 1024 {
-            problems.push(("head", "must be at least 1024 bytes"));
+        if self.head < Size(1024) {
+            problems.push(("head", "must be at least 1KiB"));
         }
         problems
     }
@@ -93,8 +94,8 @@ impl Default for Limits {
             connections: 512,
             connections_per_source: 64,
             requests_per_connection: 64,
-            head: 16 << 10,
-            body: 1 << 20,
+            head: Size(16 << 10),
+            body: Size(1 << 20),
             timeout: Duration::from_secs(20),
             streams: 128,
             streams_per_source: 16,
@@ -102,7 +103,7 @@ impl Default for Limits {
             substreams_ever: 1024,
             followed: 256,
             versions: 64,
-            versions_bytes: 64 << 20,
+            versions_size: Size(64 << 20),
             views: 128,
             view_idle: Duration::from_secs(600),
             polls: 256,

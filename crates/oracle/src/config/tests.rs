@@ -123,8 +123,11 @@ fn renamed_keys_have_only_their_new_name() {
     for (old, new) in RENAMED {
         let table = |key: &str| {
             let key = key.strip_prefix("oracle.").unwrap();
-            let value =
-                if key.ends_with("timeout") || key.ends_with("patience") { "1s" } else { "/x" };
+            let value = match key.rsplit('.').next() {
+                Some("patience" | "timeout") => "1s",
+                Some("versions_bytes" | "versions_size") => "64MiB",
+                _ => "/x",
+            };
             parse(&format!("{key} = \"{value}\""))
         };
         assert!(table(new).is_ok(), "{new}");

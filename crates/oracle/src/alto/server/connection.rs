@@ -167,7 +167,7 @@ impl Connections {
             let connection = http2::Builder::new(TokioExecutor::new())
                 .timer(TokioTimer::new())
                 .max_concurrent_streams(limits.requests_per_connection)
-                .max_header_list_size(limits.head)
+                .max_header_list_size(limits.head.0.try_into().unwrap_or(u32::MAX))
                 .max_send_buf_size(256 << 10)
                 .keep_alive_interval(limits.timeout)
                 .keep_alive_timeout(limits.timeout)
@@ -177,7 +177,7 @@ impl Connections {
             let connection = http1::Builder::new()
                 .timer(TokioTimer::new())
                 .header_read_timeout(limits.timeout)
-                .max_buf_size((limits.head as usize).max(8192))
+                .max_buf_size((limits.head.0 as usize).max(8192))
                 .serve_connection(io, service);
             self.until_stopped(connection, http1::Connection::graceful_shutdown).await;
         }

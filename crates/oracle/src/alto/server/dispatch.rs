@@ -208,7 +208,7 @@ impl Site {
         headers: &HeaderMap,
         body: Incoming,
     ) -> Result<Bytes, Box<Response<Body>>> {
-        let most = self.limits().body;
+        let most = self.limits().body.0 as usize;
         let too_large = || {
             self.counters.refuse(Refusal::Body);
             let problem = Problem::syntax(format!("the body has more than {most} bytes"));

@@ -220,8 +220,10 @@ impl Bound {
             addresses.first().map_or_else(String::new, |first| format!("https://{first}"));
         let tls = Arc::new(ArcSwap::from_pointee(identity.config(clients)?));
         let counters = Arc::new(Counters::default());
-        let bounds =
-            Bounds { versions: settings.limits.versions, bytes: settings.limits.versions_bytes };
+        let bounds = Bounds {
+            versions: settings.limits.versions,
+            bytes: settings.limits.versions_size.0 as usize,
+        };
         let follower = Arc::new(Follower::new(snapshots, bounds, settings.limits.followed));
         let limits = settings.limits.clone();
         let site = Arc::new(Site::new(

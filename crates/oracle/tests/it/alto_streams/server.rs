@@ -4,6 +4,7 @@ use crate::alto_streams::{
     client::{Client, tls},
     fake::{Fake, Served, eventually},
 };
+use config::Size;
 use oracle::alto::{limits::Limits, updates::service::PARAMS};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -63,7 +64,7 @@ async fn methods_and_entity_tags() {
 /// A body that is too large is refused in ALTO's terms, with its length given and without.
 #[tokio::test]
 async fn large_bodies() {
-    let served = Served::new(Limits { body: 1000, ..Limits::default() });
+    let served = Served::new(Limits { body: Size(1000), ..Limits::default() });
     for mut client in [served.client().await, served.old_client().await] {
         let kind = [("content-type", PARAMS)];
         let reply = client.request("POST", "/stream", &kind, &"x".repeat(1001)).await;
@@ -153,7 +154,7 @@ async fn too_many_connections() {
 /// Heads are limited too.
 #[tokio::test]
 async fn large_heads() {
-    let served = Served::new(Limits { head: 8192, ..Limits::default() });
+    let served = Served::new(Limits { head: Size(8192), ..Limits::default() });
     let mut client = served.old_client().await;
     let long = "x".repeat(9000);
     let reply = client.request("GET", "/net", &[("x-long", &long)], "").await;
