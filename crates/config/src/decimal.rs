@@ -11,17 +11,16 @@ pub(crate) fn split(text: &str) -> Option<(&str, &str)> {
 }
 
 /// `digits / 10^places`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Decimal {
+pub(crate) struct Decimal {
     /// All digits, without the point.
-    pub digits: u128,
+    pub(crate) digits: u128,
     /// How many of them are behind the point.
-    pub places: u32,
+    pub(crate) places: u32,
 }
 
 impl Decimal {
     /// Reads digits with at most one point between two of them: no sign, no exponent.
-    pub fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let (whole, part) = match text.split_once('.') {
             Some((_, "")) => return None,
             Some(parts) => parts,

@@ -29,7 +29,6 @@ pub mod target;
 pub use bare::{
     BadShare, Bandwidth, mbit, milliseconds, read_mbit, read_milliseconds, read_share, share,
 };
-pub use decimal::Decimal;
 pub use problem::{Problem, Report};
 pub use rate::{BadRate, Rate};
 pub use rules::{bad_interface, bucket, host_bits, interfaces, prefixes, source_prefixes};

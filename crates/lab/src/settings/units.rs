@@ -2,7 +2,7 @@
 //! Nothing is rounded except a share.
 
 use crate::Nanos;
-use config::{Decimal, Rate, Size};
+use config::{Rate, Size};
 use std::{fmt, str::FromStr};
 
 /// What is allowed as a time.
@@ -54,6 +54,8 @@ impl Share {
     pub const NEVER: Self = Self(0);
     /// Every packet.
     pub const ALWAYS: Self = Self(u32::MAX);
+    /// 2^32.
+    const WHOLE: f64 = 4_294_967_296.0;
 
     /// Whether a random number, each of which is as likely, is within the share.
     pub fn takes(self, random: u32) -> bool {
@@ -62,7 +64,7 @@ impl Share {
 
     /// From 0 to 1.
     pub fn as_f64(self) -> f64 {
-        if self == Self::ALWAYS { 1.0 } else { f64::from(self.0) / 4_294_967_296.0 }
+        if self == Self::ALWAYS { 1.0 } else { f64::from(self.0) / Self::WHOLE }
     }
 }
 
@@ -71,23 +73,19 @@ impl FromStr for Share {
 
     /// The nearest share; one that is above 0 does not become 0, nor one below 100% all.
     fn from_str(text: &str) -> Result<Self, &'static str> {
-        let (number, whole) = match text.strip_suffix('%') {
-            Some(number) => (number, 100u128),
-            // "1" alone may be meant as one percent or as all, so the unit is required.
-            None if text.contains('.') => (text, 1),
-            None => return Err(SHARE),
-        };
-        let Decimal { digits, places } = Decimal::parse(number).ok_or(SHARE)?;
-        let divisor = 10u128.pow(places) * whole;
-        if digits > divisor || (digits == divisor && whole == 1) {
+        let is_percentage = text.ends_with('%');
+        // "1" alone may be meant as one percent or as all, so the unit is required.
+        if !is_percentage && !text.contains('.') {
             return Err(SHARE);
         }
-        if digits == divisor {
-            return Ok(Self::ALWAYS);
+        match config::share(text) {
+            Ok(1.0) if is_percentage => Ok(Self::ALWAYS),
+            Ok(0.0) => Ok(Self::NEVER),
+            Ok(share) if 0.0 < share && share < 1.0 => {
+                Ok(Self(((share * Self::WHOLE).round() as u32).clamp(1, u32::MAX - 1)))
+            }
+            _ => Err(SHARE),
         }
-        let share = ((digits << 32) + divisor / 2) / divisor;
-        let least = u128::from(digits > 0);
-        Ok(Self(share.clamp(least, u128::from(u32::MAX) - 1) as u32))
     }
 }
 
