@@ -20,6 +20,7 @@ use netgauze_bgp_pkt::{
 };
 use netgauze_iana::address_family::AddressType;
 use std::net::Ipv4Addr;
+use wire::Reader;
 
 /// Our OPEN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,10 +127,10 @@ impl Theirs {
             return Err(unspecific());
         }
         let mut found = Capabilities::default();
-        for parameter in (Tlvs { rest: parameters, wide }) {
+        for parameter in (Tlvs { rest: Reader::new(parameters), wide }) {
             match parameter.ok_or_else(unspecific)? {
                 (2, capabilities) => {
-                    for capability in (Tlvs { rest: capabilities, wide: false }) {
+                    for capability in (Tlvs { rest: Reader::new(capabilities), wide: false }) {
                         let (code, value) = capability.ok_or_else(unspecific)?;
                         found.take(code, value).ok_or_else(unspecific)?;
                     }
@@ -201,7 +202,7 @@ impl Capabilities {
 /// Items of a one-byte type, a length of one byte (two if `wide`) and a value; `None` where the bytes
 /// end too early.
 struct Tlvs<'a> {
-    rest: &'a [u8],
+    rest: Reader<'a>,
     wide: bool,
 }
 
@@ -209,19 +210,10 @@ impl<'a> Iterator for Tlvs<'a> {
     type Item = Option<(u8, &'a [u8])>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let (kind, length, rest) = match (self.rest, self.wide) {
-            ([], _) => return None,
-            ([kind, length, rest @ ..], false) => (*kind, usize::from(*length), rest),
-            ([kind, high, low, rest @ ..], true) => {
-                (*kind, usize::from(u16::from_be_bytes([*high, *low])), rest)
-            }
-            _ => {
-                self.rest = &[];
-                return Some(None);
-            }
-        };
-        let item = rest.split_at_checked(length);
-        self.rest = item.map_or(&[], |(_, rest)| rest);
-        Some(item.map(|(value, _)| (kind, value)))
+        (!self.rest.is_empty()).then(|| {
+            let kind = self.rest.u8()?;
+            let value = if self.wide { self.rest.block16() } else { self.rest.block8() }?;
+            Some((kind, value.rest()))
+        })
     }
 }

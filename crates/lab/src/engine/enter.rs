@@ -1,6 +1,6 @@
 //! What comes from hosts.
 
-use wire::{EtherType, Mac};
+use wire::{EtherType, Mac, Reader};
 
 use super::{Engine, Made, Reason, in_flight::Origin};
 use crate::{
@@ -80,10 +80,9 @@ impl Engine {
 
 /// The parts of an untagged frame: where to, where from, what it carries.
 fn ethernet(head: &[u8]) -> Option<(Mac, Mac, EtherType, &[u8])> {
-    let (to, rest) = head.get(VIRTIO..)?.split_first_chunk()?;
-    let (from, rest) = rest.split_first_chunk()?;
-    let (kind, payload) = rest.split_first_chunk()?;
-    Some((Mac(*to), Mac(*from), EtherType(u16::from_be_bytes(*kind)), payload))
+    let mut rest = Reader::new(head.get(VIRTIO..)?);
+    let (to, from, kind) = (rest.array()?, rest.array()?, rest.array()?);
+    Some((Mac(to), Mac(from), EtherType(u16::from_be_bytes(kind)), rest.rest()))
 }
 
 /// Whether an IPv6 packet is neighbour or router discovery.

@@ -2,6 +2,7 @@
 
 use crate::{LinkId, NodeId};
 use std::net::{Ipv4Addr, Ipv6Addr};
+use wire::Reader;
 
 /// How addresses are counted out where none was given.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,20 +70,16 @@ impl Plan {
 
     /// What [`Plan::to_bytes`] made. `None`: it did not make this.
     pub(super) fn from_bytes(bytes: &[u8]) -> Option<(Self, Naming)> {
-        let (node4, rest) = bytes.split_first_chunk()?;
-        let (link4, rest) = rest.split_first_chunk()?;
-        let (node6, rest) = rest.split_first_chunk()?;
-        let (link6, rest) = rest.split_first_chunk()?;
-        let naming = match rest {
+        let mut reader = Reader::new(bytes);
+        let (node4, link4) = (reader.u32_le()?, reader.u32_le()?);
+        let (node6, link6) = (reader.array()?, reader.array()?);
+        let naming = match reader.rest() {
             [0, 0, 0, 0, 0, 0, 0, 0] => Naming::Numbers,
             [1, 0, 0, 0, 0, 0, 0, 0] => Naming::Groups,
             _ => return None,
         };
-        let v4 = |bytes: &[u8; 4]| match u32::from_le_bytes(*bytes) {
-            0 => None,
-            bits => Some(Ipv4Addr::from_bits(bits)),
-        };
-        let v6 = |bytes: &[u8; 16]| match u128::from_le_bytes(*bytes) {
+        let v4 = |bits| (bits != 0).then(|| Ipv4Addr::from_bits(bits));
+        let v6 = |bytes| match u128::from_le_bytes(bytes) {
             0 => None,
             bits => Some(Ipv6Addr::from_bits(bits)),
         };

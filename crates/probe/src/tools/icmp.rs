@@ -5,9 +5,9 @@
 
 use std::{
     fmt::Write as _,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    net::{IpAddr, Ipv6Addr},
 };
-use wire::{Fault, Identifier, Layer, ParseError, Sequence, icmpv4, icmpv6, ipv4};
+use wire::{Fault, Identifier, Layer, ParseError, Reader, Sequence, icmpv4, icmpv6, ipv4};
 
 /// Version, reserved bits and checksum (RFC 4884, section 7).
 const EXTENSION_HEADER: usize = 4;
@@ -237,49 +237,36 @@ fn labels(body: &[u8]) -> Option<String> {
 }
 
 /// An interface or next hop (RFC 5837, section 4).
-fn interface(kind: u8, mut body: &[u8]) -> Option<String> {
+fn interface(kind: u8, body: &[u8]) -> Option<String> {
     let role = match kind >> 6 {
         0 => "incoming interface",
         1 => "incoming subinterface",
         2 => "outgoing interface",
         _ => "next hop",
     };
-    let mut text = role.to_owned();
+    let (mut text, mut body) = (role.to_owned(), Reader::new(body));
     if kind & 8 != 0 {
-        let (index, rest) = body.split_first_chunk::<4>()?;
-        let _ = write!(text, " index {}", u32::from_be_bytes(*index));
-        body = rest;
+        let _ = write!(text, " index {}", body.u32()?);
     }
     if kind & 4 != 0 {
-        let (family, rest) = body.split_first_chunk::<4>()?;
+        let (family, _reserved) = (body.u16()?, body.u16()?);
         let address: IpAddr = match family {
-            [0, 1, ..] => {
-                let (address, rest) = rest.split_first_chunk::<4>()?;
-                body = rest;
-                Ipv4Addr::from(*address).into()
-            }
-            [0, 2, ..] => {
-                let (address, rest) = rest.split_first_chunk::<16>()?;
-                body = rest;
-                Ipv6Addr::from(*address).into()
-            }
+            1 => body.array::<4>()?.into(),
+            2 => body.array::<16>()?.into(),
             _ => return None,
         };
         let _ = write!(text, " address {address}");
     }
     if kind & 2 != 0 {
         // Its length with the length's byte, and up to 63 bytes of UTF-8 filled up with zeros.
-        let length = usize::from(*body.first()?);
-        let name = body.get(1..length)?;
-        body = body.get(length..)?;
-        let name = std::str::from_utf8(name).ok()?.trim_end_matches('\0');
+        let length = usize::from(body.u8()?).checked_sub(1)?;
+        let name = std::str::from_utf8(body.take(length)?).ok()?.trim_end_matches('\0');
         // The name goes to a terminal.
         let name: String = name.chars().filter(|c| !c.is_control()).collect();
         let _ = write!(text, " name {name}");
     }
     if kind & 1 != 0 {
-        let (mtu, _) = body.split_first_chunk::<4>()?;
-        let _ = write!(text, " MTU {}", u32::from_be_bytes(*mtu));
+        let _ = write!(text, " MTU {}", body.u32()?);
     }
     Some(text)
 }
