@@ -6,7 +6,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use wire::{IpProtocol, checksum};
+use wire::{IpProtocol, checksum, ipv4, ipv6};
 
 use crate::{
     gso::SuperPacket,
@@ -78,9 +78,11 @@ impl Packet {
 
 /// An IPv4 header: RFC 1812, section 5.2.2, says what a router looks at before it forwards.
 fn read4(ip: &[u8]) -> Result<Packet, Bad> {
-    let Some((fixed, _)) = ip.split_first_chunk::<20>() else { return Err(Bad::Malformed) };
+    let Some((fixed, _)) = ip.split_first_chunk::<{ ipv4::HEADER }>() else {
+        return Err(Bad::Malformed);
+    };
     let header = usize::from(fixed[0] & 15) * 4;
-    let Some(whole_header) = ip.get(..header).filter(|header| header.len() >= 20) else {
+    let Some(whole_header) = ip.get(..header).filter(|header| header.len() >= ipv4::HEADER) else {
         return Err(Bad::Malformed);
     };
     if !checksum::verifies(whole_header) {
@@ -110,7 +112,9 @@ fn read4(ip: &[u8]) -> Result<Packet, Bad> {
 
 /// An IPv6 header.
 fn read6(ip: &[u8]) -> Result<Packet, Bad> {
-    let Some((fixed, _)) = ip.split_first_chunk::<40>() else { return Err(Bad::Malformed) };
+    let Some((fixed, _)) = ip.split_first_chunk::<{ ipv6::HEADER }>() else {
+        return Err(Bad::Malformed);
+    };
     let address = |at: usize| {
         let mut octets = [0; 16];
         octets.copy_from_slice(&fixed[at..at + 16]);
@@ -120,13 +124,13 @@ fn read6(ip: &[u8]) -> Result<Packet, Bad> {
     if !travels6(source) || !travels6(destination) {
         return Err(Bad::Address);
     }
-    let length = 40 + u32::from(u16::from_be_bytes([fixed[4], fixed[5]]));
+    let length = ipv6::HEADER as u32 + u32::from(u16::from_be_bytes([fixed[4], fixed[5]]));
     Ok(Packet {
         source: source.into(),
         destination: destination.into(),
         ttl: fixed[7],
         protocol: IpProtocol(fixed[6]),
-        header: 40,
+        header: ipv6::HEADER as u16,
         length,
         segment: length,
         ect: fixed[1] & 0x30 != 0,
@@ -176,14 +180,16 @@ pub(crate) fn flow(head: &[u8], packet: &Packet) -> u32 {
 /// Takes hops from a packet's TTL. `ip` is the packet, which was read before; its TTL stops at zero.
 pub(crate) fn take_hops(ip: &mut [u8], hops: u8) {
     match ip {
-        [first, ..] if *first >> 4 == 4 && ip.len() >= 20 => {
+        [first, ..] if *first >> 4 == 4 && ip.len() >= ipv4::HEADER => {
             let old = u16::from_be_bytes([ip[8], ip[9]]);
             ip[8] = ip[8].saturating_sub(hops);
             let check = u16::from_be_bytes([ip[10], ip[11]]);
             let check = checksum::update(check, old, u16::from_be_bytes([ip[8], ip[9]]));
             ip[10..12].copy_from_slice(&check.to_be_bytes());
         }
-        [first, ..] if *first >> 4 == 6 && ip.len() >= 40 => ip[7] = ip[7].saturating_sub(hops),
+        [first, ..] if *first >> 4 == 6 && ip.len() >= ipv6::HEADER => {
+            ip[7] = ip[7].saturating_sub(hops);
+        }
         _ => {}
     }
 }
@@ -191,14 +197,14 @@ pub(crate) fn take_hops(ip: &mut [u8], hops: u8) {
 /// Marks a packet whose sender allows it as one that met congestion (RFC 3168, section 5: CE).
 pub(crate) fn mark(ip: &mut [u8]) {
     match ip {
-        [first, ..] if *first >> 4 == 4 && ip.len() >= 20 => {
+        [first, ..] if *first >> 4 == 4 && ip.len() >= ipv4::HEADER => {
             let old = u16::from_be_bytes([ip[0], ip[1]]);
             ip[1] |= 3;
             let check = u16::from_be_bytes([ip[10], ip[11]]);
             let check = checksum::update(check, old, u16::from_be_bytes([ip[0], ip[1]]));
             ip[10..12].copy_from_slice(&check.to_be_bytes());
         }
-        [first, ..] if *first >> 4 == 6 && ip.len() >= 40 => ip[1] |= 0x30,
+        [first, ..] if *first >> 4 == 6 && ip.len() >= ipv6::HEADER => ip[1] |= 0x30,
         _ => {}
     }
 }
@@ -217,7 +223,7 @@ pub(crate) struct Shape {
 impl Shape {
     /// Reads the header of a frame's packet, which was read before.
     pub(crate) fn read(head: &[u8]) -> Option<Self> {
-        let fixed = head.get(IP..)?.first_chunk::<20>()?;
+        let fixed = head.get(IP..)?.first_chunk::<{ ipv4::HEADER }>()?;
         let fragments = u16::from_be_bytes([fixed[6], fixed[7]]);
         let header = usize::from(fixed[0] & 15) * 4;
         Some(Self { header, offset: fragments & 0x1fff, more: fragments & 0x2000 != 0 })
@@ -226,7 +232,8 @@ impl Shape {
     /// Makes of the packet's header, which `ip` begins with, that of a fragment with these bytes of its
     /// payload: RFC 791, section 3.2.
     pub(crate) fn write(&self, ip: &mut [u8], start: usize, bytes: usize, last: bool) {
-        let Some(header) = ip.get_mut(..self.header).filter(|header| header.len() >= 20) else {
+        let Some(header) = ip.get_mut(..self.header).filter(|header| header.len() >= ipv4::HEADER)
+        else {
             return;
         };
         let more = if self.more || !last { 0x2000 } else { 0 };
@@ -234,7 +241,7 @@ impl Shape {
         header[2..4].copy_from_slice(&((self.header + bytes) as u16).to_be_bytes());
         header[6..8].copy_from_slice(&fragments.to_be_bytes());
         if start > 0 {
-            drop_options(&mut header[20..]);
+            drop_options(&mut header[ipv4::HEADER..]);
         }
         header[10..12].fill(0);
         let check = checksum::checksum(header);

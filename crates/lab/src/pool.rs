@@ -16,7 +16,7 @@ use std::io::{IoSlice, IoSliceMut};
 /// Bytes of the virtio header (`virtio_net_hdr_v1`) that every frame begins with.
 pub const VIRTIO: usize = 12;
 /// Bytes of the Ethernet header.
-pub const ETHERNET: usize = 14;
+pub const ETHERNET: usize = wire::ethernet::HEADER;
 /// Where the IP packet begins.
 pub const IP: usize = VIRTIO + ETHERNET;
 /// Bytes of a head.

@@ -2,7 +2,7 @@
 
 use crate::{
     gso::VirtioHeader,
-    pool::{Frame, IP, Pool, VIRTIO},
+    pool::{ETHERNET, Frame, Pool, VIRTIO},
 };
 use datapath::{tap::Tap, xsk};
 use nix::libc;
@@ -10,7 +10,7 @@ use std::{
     io::{self, ErrorKind},
     os::fd::{AsFd, BorrowedFd},
 };
-use wire::{EtherType, IpProtocol, checksum::Sum};
+use wire::{EtherType, IpProtocol, checksum::Sum, ipv6, tcp, udp};
 
 /// A port's device.
 #[derive(Debug)]
@@ -85,7 +85,6 @@ fn mark_unfinished(frame: &mut [u8]) {
 /// Where the transport header of an Ethernet frame begins and where in it the checksum is, if that
 /// is the sum over the pseudo header.
 fn unfinished(frame: &[u8]) -> Option<(u16, u16)> {
-    const ETHERNET: usize = IP - VIRTIO;
     let (ethernet, ip) = frame.split_at_checked(ETHERNET)?;
     let word = |bytes: &[u8], at: usize| -> Option<u16> {
         Some(u16::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
@@ -101,12 +100,12 @@ fn unfinished(frame: &[u8]) -> Option<(u16, u16)> {
             }
             (ip.get(12..20)?, *ip.get(9)?, header, length)
         }
-        EtherType::IPV6 => (ip.get(8..40)?, *ip.get(6)?, 40, word(ip, 4)?),
+        EtherType::IPV6 => (ip.get(8..40)?, *ip.get(6)?, ipv6::HEADER, word(ip, 4)?),
         _ => return None,
     };
     let offset = match IpProtocol(protocol) {
-        IpProtocol::TCP => 16,
-        IpProtocol::UDP => 6,
+        IpProtocol::TCP => tcp::CHECKSUM,
+        IpProtocol::UDP => udp::CHECKSUM,
         _ => return None,
     };
     let pseudo = Sum::default().bytes(addresses).word(protocol.into()).word(length).fold();
@@ -116,6 +115,7 @@ fn unfinished(frame: &[u8]) -> Option<(u16, u16)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pool::IP;
 
     /// A UDP datagram of 4 bytes over IPv4 or IPv6 whose checksum is `checksum`.
     fn datagram(v6: bool, checksum: u16) -> Vec<u8> {

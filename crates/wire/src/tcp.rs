@@ -10,6 +10,8 @@ use crate::{
 
 /// Bytes of a header without options.
 pub const HEADER: usize = 20;
+/// Where the checksum is.
+pub const CHECKSUM: usize = 16;
 
 /// The control bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -26,6 +28,8 @@ impl Flags {
     pub const PSH: Self = Self(8);
     /// The acknowledgement number is valid.
     pub const ACK: Self = Self(16);
+    /// Its sender has reduced its congestion window (RFC 3168, section 6.1).
+    pub const CWR: Self = Self(128);
 
     /// Whether all bits of `other` are set.
     pub const fn has(self, other: Self) -> bool {
@@ -97,7 +101,7 @@ impl<T: AsRef<[u8]>> Packet<T> {
 
     /// The checksum as it stands.
     pub fn checksum(&self) -> u16 {
-        u16_at(self.0.as_ref(), 16)
+        u16_at(self.0.as_ref(), CHECKSUM)
     }
 
     /// The options, not interpreted.

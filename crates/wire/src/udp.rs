@@ -10,6 +10,8 @@ use crate::{
 
 /// Bytes of the header.
 pub const HEADER: usize = 8;
+/// Where the checksum is.
+pub const CHECKSUM: usize = 6;
 
 /// A view over a datagram that may be cut short, as copies of packets are.
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +50,7 @@ impl<T: AsRef<[u8]>> Packet<T> {
 
     /// The checksum as it stands; 0 is none.
     pub fn checksum(&self) -> u16 {
-        u16_at(self.0.as_ref(), 6)
+        u16_at(self.0.as_ref(), CHECKSUM)
     }
 
     /// The payload as far as it is there, without what is behind its length.

@@ -8,7 +8,7 @@
 //! Each direction is a directed link of the network, so it is named, counted, changed and captured as
 //! any other. The nodes at its ends stand for the systems that are joined; they forward nothing.
 
-use wire::EtherType;
+use wire::{EtherType, ethernet};
 
 use super::{
     CapturePoint, Engine, Reason,
@@ -21,13 +21,6 @@ use crate::{
     gso::SuperPacket,
     pool::{Frame, IP, VIRTIO},
 };
-
-/// Most tags before a frame's EtherType that are passed over: IEEE 802.1ad has two.
-const TAGS: usize = 2;
-/// Bytes of a tag.
-const TAG: usize = 4;
-/// The EtherTypes of tags: IEEE 802.1Q and 802.1ad.
-const TAGGED: [EtherType; 2] = [EtherType(0x8100), EtherType(0x88a8)];
 
 /// What matters of a frame on a wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,9 +40,9 @@ impl Shape {
     fn read(head: &[u8], length: usize) -> Option<Self> {
         let kind = |at: usize| Some(EtherType(u16::from_be_bytes(*head.get(at..)?.first_chunk()?)));
         let mut payload = IP;
-        for _ in 0..TAGS {
-            if kind(payload - 2).is_some_and(|kind| TAGGED.contains(&kind)) {
-                payload += TAG;
+        for _ in 0..ethernet::MAX_TAGS {
+            if kind(payload - 2).is_some_and(EtherType::is_vlan) {
+                payload += ethernet::TAG;
             }
         }
         let byte = |at: usize| head.get(payload + at).copied().unwrap_or_default();

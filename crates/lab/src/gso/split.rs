@@ -1,30 +1,20 @@
 //! Cutting a super-packet, and filling in checksums.
 
 use wire::{
-    IpProtocol,
+    EtherType, IpProtocol,
     checksum::Sum,
-    ipv6::{EXTENSION, Extension},
+    ethernet::HEADER as ETHERNET,
+    ipv4,
+    ipv6::{self, EXTENSION, Extension},
+    tcp::{self, Flags},
+    udp,
 };
 
 use super::{GsoError, HEADER, Segmentation, VirtioHeader};
 
-const ETHERNET: usize = 14;
-const ETHERTYPE_IPV4: [u8; 2] = [0x08, 0x00];
-const ETHERTYPE_IPV6: [u8; 2] = [0x86, 0xdd];
-const IPV6: usize = 40;
-const UDP: usize = 8;
-const PROTOCOL_TCP: u8 = 6;
-const PROTOCOL_UDP: u8 = 17;
 /// Headers that may stand between IPv6 and TCP or UDP: hop-by-hop options, routing, destination options.
 const EXTENSIONS: [IpProtocol; 3] =
     [IpProtocol::HOP_BY_HOP, IpProtocol::ROUTING, IpProtocol::DESTINATION_OPTIONS];
-/// Where checksums are in their headers.
-const TCP_CHECKSUM: usize = 16;
-const UDP_CHECKSUM: usize = 6;
-/// Flags of TCP (RFC 9293, section 3.1).
-const FIN: u8 = 0x01;
-const PSH: u8 = 0x08;
-const CWR: u8 = 0x80;
 
 /// Who fills in a segment's checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,20 +64,20 @@ impl SuperPacket {
         let wrong_type = GsoError::Type(header.kind());
         let (v4, transport_at, protocol) = network(frame, length)?;
         let transport = match (segmentation, protocol, v4) {
-            (Segmentation::Tcp4 { .. }, PROTOCOL_TCP, true)
-            | (Segmentation::Tcp6 { .. }, PROTOCOL_TCP, false) => Transport::Tcp,
-            (Segmentation::Udp, PROTOCOL_UDP, _) => Transport::Udp,
+            (Segmentation::Tcp4 { .. }, IpProtocol::TCP, true)
+            | (Segmentation::Tcp6 { .. }, IpProtocol::TCP, false) => Transport::Tcp,
+            (Segmentation::Udp, IpProtocol::UDP, _) => Transport::Udp,
             _ => return Err(wrong_type),
         };
         let (header_bytes, checksum) = match transport {
-            Transport::Udp => (UDP, UDP_CHECKSUM),
+            Transport::Udp => (udp::HEADER, udp::CHECKSUM),
             Transport::Tcp => {
-                let tcp = slice(frame, "a TCP header", transport_at, 20)?;
+                let tcp = slice(frame, "a TCP header", transport_at, tcp::HEADER)?;
                 let bytes = usize::from(tcp[12] >> 4) * 4;
-                if bytes < 20 {
+                if bytes < tcp::HEADER {
                     return Err(GsoError::Unsupported("a TCP header of less than 20 bytes"));
                 }
-                (bytes, TCP_CHECKSUM)
+                (bytes, tcp::CHECKSUM)
             }
         };
         slice(frame, "headers", transport_at, header_bytes)?;
@@ -185,17 +175,17 @@ impl SuperPacket {
             let sum = Sum::default().bytes(ip).fold();
             put(ip, 10, !sum);
         } else {
-            put(ip, 4, (ip_bytes - IPV6) as u16);
+            put(ip, 4, (ip_bytes - ipv6::HEADER) as u16);
         }
         let transport = &mut frame[self.transport_at..self.payload_at];
         match self.transport {
-            Transport::Udp => put(transport, 4, (UDP + payload) as u16),
+            Transport::Udp => put(transport, 4, (udp::HEADER + payload) as u16),
             Transport::Tcp => {
                 let number = [transport[4], transport[5], transport[6], transport[7]];
                 let number = u32::from_be_bytes(number).wrapping_add(begin as u32);
                 transport[4..8].copy_from_slice(&number.to_be_bytes());
-                transport[13] &= !if last { 0 } else { FIN | PSH };
-                transport[13] &= !if index == 0 { 0 } else { CWR };
+                transport[13] &= !if last { 0 } else { Flags::FIN.with(Flags::PSH).0 };
+                transport[13] &= !if index == 0 { 0 } else { Flags::CWR.0 };
             }
         }
     }
@@ -210,8 +200,8 @@ impl SuperPacket {
         checksums: Checksums,
     ) -> VirtioHeader {
         let (at, udp) = match self.transport {
-            Transport::Tcp => (TCP_CHECKSUM, false),
-            Transport::Udp => (UDP_CHECKSUM, true),
+            Transport::Tcp => (tcp::CHECKSUM, false),
+            Transport::Udp => (udp::CHECKSUM, true),
         };
         let bytes = (self.payload_at - self.transport_at + payload) as u16;
         let (network, transport) = frame.split_at_mut(self.transport_at);
@@ -242,10 +232,10 @@ impl SuperPacket {
     fn pseudo(&self, ip: &[u8], bytes: u16) -> Sum {
         let addresses = if self.v4 { &ip[12..20] } else { &ip[8..40] };
         let protocol = match self.transport {
-            Transport::Tcp => PROTOCOL_TCP,
-            Transport::Udp => PROTOCOL_UDP,
+            Transport::Tcp => IpProtocol::TCP,
+            Transport::Udp => IpProtocol::UDP,
         };
-        Sum::default().bytes(addresses).word(protocol.into()).word(bytes)
+        Sum::default().bytes(addresses).word(protocol.0.into()).word(bytes)
     }
 }
 
@@ -290,14 +280,14 @@ fn behind(before: usize, bytes: &[u8]) -> Sum {
 }
 
 /// Whether it is IPv4, where the transport header begins, and its protocol.
-fn network(frame: &[u8], length: usize) -> Result<(bool, usize, u8), GsoError> {
+fn network(frame: &[u8], length: usize) -> Result<(bool, usize, IpProtocol), GsoError> {
     let ethernet = slice(frame, "an Ethernet header", 0, ETHERNET)?;
     let has = length.saturating_sub(ETHERNET);
-    match [ethernet[12], ethernet[13]] {
-        ETHERTYPE_IPV4 => {
-            let ip = slice(frame, "an IPv4 header", ETHERNET, 20)?;
+    match EtherType(u16::from_be_bytes([ethernet[12], ethernet[13]])) {
+        EtherType::IPV4 => {
+            let ip = slice(frame, "an IPv4 header", ETHERNET, ipv4::HEADER)?;
             let bytes = usize::from(ip[0] & 0x0f) * 4;
-            if ip[0] >> 4 != 4 || bytes < 20 {
+            if ip[0] >> 4 != 4 || bytes < ipv4::HEADER {
                 return Err(GsoError::Unsupported("a wrong IPv4 header"));
             }
             if ip[6] & 0x3f != 0 || ip[7] != 0 {
@@ -308,25 +298,25 @@ fn network(frame: &[u8], length: usize) -> Result<(bool, usize, u8), GsoError> {
                 return Err(GsoError::Length { says, has });
             }
             slice(frame, "an IPv4 header", ETHERNET, bytes)?;
-            Ok((true, ETHERNET + bytes, ip[9]))
+            Ok((true, ETHERNET + bytes, IpProtocol(ip[9])))
         }
-        ETHERTYPE_IPV6 => {
-            let ip = slice(frame, "an IPv6 header", ETHERNET, IPV6)?;
+        EtherType::IPV6 => {
+            let ip = slice(frame, "an IPv6 header", ETHERNET, ipv6::HEADER)?;
             if ip[0] >> 4 != 6 {
                 return Err(GsoError::Unsupported("a wrong IPv6 header"));
             }
-            let says = IPV6 + usize::from(u16::from_be_bytes([ip[4], ip[5]]));
+            let says = ipv6::HEADER + usize::from(u16::from_be_bytes([ip[4], ip[5]]));
             if says != has {
                 return Err(GsoError::Length { says, has });
             }
-            let (mut at, mut protocol) = (ETHERNET + IPV6, IpProtocol(ip[6]));
+            let (mut at, mut protocol) = (ETHERNET + ipv6::HEADER, IpProtocol(ip[6]));
             while EXTENSIONS.contains(&protocol) {
                 let head = slice(frame, "an IPv6 extension header", at, EXTENSION)?;
                 let Some(extension) = Extension::read(protocol, head) else { break };
                 protocol = extension.next;
                 at += extension.length;
             }
-            Ok((false, at, protocol.0))
+            Ok((false, at, protocol))
         }
         _ => Err(GsoError::Unsupported("another protocol than IP")),
     }
