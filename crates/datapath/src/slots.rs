@@ -5,7 +5,7 @@
 //! functions are those of `echo_find4` and `echo_find6` in bpf/include/echo.h and of `oracle_serves`
 //! in bpf/oracle.bpf.c.
 
-use wire::random::Random;
+use splitmix::Random;
 
 /// Slots in a table.
 pub(crate) const SLOTS: usize = 256;

@@ -13,13 +13,13 @@ use lab::network::{Builder, Kind, KindId, Network, Relation};
 use lab::{LinkId, LinkSettings, Nanos, NodeId, RouteMode, RoutePolicy, Router};
 use nix::time::ClockId;
 use serde::{Deserialize, Serialize};
+use splitmix::Random;
 use std::error::Error;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use testbed::Figures;
-use topo::generate::Random;
 use topo::{IpNet, Ipv4Net};
 
 const MILLION: u32 = 1_000_000;

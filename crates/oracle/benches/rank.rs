@@ -18,10 +18,11 @@ use oracle::{
     rank::Ranker,
     tables::{Policy, Tables},
 };
+use splitmix::Random;
 use testbed::Figures;
 use topo::{
     Change, Feed, IpNet, Options, RouterIndex,
-    generate::{self, Network, Random, learned_routes, realistic_table},
+    generate::{self, Network, learned_routes, realistic_table},
 };
 
 const ROUTES4: usize = 1_000_000;

@@ -35,6 +35,7 @@ use oracle::{
     proxidor::xdp,
     tables::{Policy, Tables},
 };
+use splitmix::Random;
 use std::{
     error::Error,
     fs,
@@ -50,7 +51,7 @@ use std::{
 use testbed::{End, Figures, Namespace, link};
 use topo::{
     Change, ExternalPath, Feed, IpNet, Options,
-    generate::{Random, mesh, realistic_table},
+    generate::{mesh, realistic_table},
 };
 
 const ROUTERS: usize = 1000;

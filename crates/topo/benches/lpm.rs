@@ -14,6 +14,7 @@ use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use poptrie::Poptrie;
 use prefix_trie::PrefixMap;
 use serde_json::json;
+use splitmix::Random;
 use std::{
     error::Error,
     hint::black_box,
@@ -21,10 +22,7 @@ use std::{
     path::Path,
     time::Instant,
 };
-use topo::{
-    generate::{Random, realistic_table},
-    lpm::Table,
-};
+use topo::{generate::realistic_table, lpm::Table};
 
 const ROUTES4: usize = 1_000_000;
 const ROUTES6: usize = 200_000;

@@ -3,12 +3,13 @@
 //! `make bench-topo`; it writes target/bench/topo.json. Everything here is on one thread, and times are
 //! those that the thread spent on a core, so that whatever else the machine does counts little.
 
+use splitmix::Random;
 use std::{fs, hint::black_box};
 use testbed::Figures;
 use topo::{
     AsInterest, Builder, Change, ExternalPath, Feed, LinkProperties, Options, RouterId,
     RouterIndex, View,
-    generate::{self, Network, Random},
+    generate::{self, Network},
 };
 
 const V4: usize = 1_000_000;

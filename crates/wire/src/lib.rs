@@ -6,7 +6,7 @@
 //! that this crate does not know are kept as they are, never rejected.
 //!
 //! Start with [`ethernet`], then [`ipv4`] and [`ipv6`], then [`icmpv4`], [`icmpv6`], [`tcp`] and [`udp`].
-//! [`dns`] reads names. [`echo_frame::EchoFrame`] builds whole echo frames. [`random`] gives numbers that are the same each time.
+//! [`dns`] reads names. [`echo_frame::EchoFrame`] builds whole echo frames.
 #![forbid(unsafe_code)]
 
 pub mod arp;
@@ -21,7 +21,6 @@ pub mod icmpv6;
 mod ids;
 pub mod ipv4;
 pub mod ipv6;
-pub mod random;
 mod reader;
 pub mod space;
 pub mod tcp;

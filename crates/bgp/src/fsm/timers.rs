@@ -2,8 +2,8 @@
 //!
 //! A timer is the time at which it runs out; none is running where there is no such time.
 
+use splitmix::Random;
 use std::time::{Duration, Instant};
-use wire::random::Random;
 
 /// How long an attempt to connect may take (ConnectRetryTimer in the state Connect).
 const CONNECT: Duration = Duration::from_secs(5);

@@ -1,6 +1,6 @@
 //! Numbers that follow from the seed and what they are for.
 
-use topo::generate::Random;
+use splitmix::Random;
 
 /// What is drawn, so that one use of a seed does not show in another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

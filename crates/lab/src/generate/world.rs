@@ -3,7 +3,7 @@
 use super::Generate;
 use super::draw::{Use, about, draw};
 use crate::network::Relation;
-use topo::generate::Random;
+use splitmix::Random;
 
 /// The plane, in kilometres.
 const WIDTH: f64 = 16_000.0;

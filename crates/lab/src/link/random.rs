@@ -6,10 +6,7 @@
 //! alone the sequences of two links would be the same one from different positions on.
 
 use crate::LinkId;
-use wire::random::mix;
-
-/// Odd, and near 2^64 divided by the golden ratio: multiples of it are far apart.
-const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+use splitmix::{GOLDEN, mix};
 
 /// What a random number is for. Each has its own, so that switching one effect on or off changes nothing
 /// of the others.

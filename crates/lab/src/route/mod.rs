@@ -17,10 +17,10 @@ use crate::{LinkId, Network, NodeId};
 use cache::{Cache, Hops};
 use rustc_hash::FxHashSet;
 use shortest::Shortest;
+use splitmix::Random;
 use std::net::IpAddr;
 use valley::Valley;
 use view::View;
-use wire::random::Random;
 
 /// No path is longer: no packet lives to see it.
 pub const LONGEST_PATH: usize = 255;

@@ -3,7 +3,7 @@
 use super::*;
 use crate::network::Kind;
 use crate::{Builder, LinkSettings, Relation};
-use topo::generate::Random;
+use splitmix::Random;
 
 /// A random network of few nodes: several links between two of them, some without a reverse direction. With
 /// relations nodes may even be providers of each other.

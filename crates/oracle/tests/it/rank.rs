@@ -9,9 +9,10 @@ use oracle::{
     rank::Ranker,
     tables::{Adjustment, Adjustments, Policy, Subject, Tables},
 };
+use splitmix::Random;
 use topo::{
     Change, Options, PathProperties, RouterIndex, Tree,
-    generate::{self, Network, Random},
+    generate::{self, Network},
 };
 
 /// Ranks by asking for each candidate alone: every prefix length in turn, then all exits, then the

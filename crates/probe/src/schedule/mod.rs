@@ -58,5 +58,5 @@ pub struct Job {
 
 /// Scatters numbers: neighboring ones become far apart.
 pub(crate) fn scatter(value: u64) -> u64 {
-    wire::random::Random::new(value).bits()
+    splitmix::Random::new(value).bits()
 }

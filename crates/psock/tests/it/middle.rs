@@ -5,6 +5,7 @@
 use crate::common::{LIMIT, key, listen, read, to, write};
 use psock::{Config, DriverName, PsockStream};
 use socket2::SockRef;
+use splitmix::Random;
 use std::{
     io::{Read, Write},
     net::{Shutdown, SocketAddr, TcpListener, TcpStream},
@@ -15,7 +16,6 @@ use std::{
     thread,
     time::Duration,
 };
-use wire::random::Random;
 
 /// Connections that the adversary does away with on each path before it gives up.
 const CUTS: u64 = 8;

@@ -4,8 +4,8 @@ use crate::{
     Error,
     process::{check, command},
 };
+use splitmix::Random;
 use std::path::{Path, PathBuf};
-use wire::random::Random;
 
 /// Bytes that look random and are the same for the same seed.
 pub fn noise(seed: u64, length: usize) -> Vec<u8> {

@@ -13,7 +13,6 @@ pub use mesh::mesh;
 pub use routes::{learned_routes, random_routes};
 pub use table::realistic_table;
 pub use ten::ten;
-pub use wire::random::Random;
 
 use crate::{
     builder::Builder,
@@ -23,6 +22,7 @@ use crate::{
     value::{Feed, RouterId},
 };
 use ipnet::{IpNet, Ipv4Net};
+use splitmix::Random;
 use std::{
     collections::HashMap,
     net::{IpAddr, Ipv4Addr},

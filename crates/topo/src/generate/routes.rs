@@ -2,8 +2,8 @@
 
 use crate::{change::Change, path::ExternalPath, value::RouterId};
 use ipnet::{IpNet, Ipv4Net};
+use splitmix::{Random, mix};
 use std::{collections::HashSet, net::Ipv4Addr};
-use wire::random::{Random, mix};
 
 /// So many routes at these exits, "randomly generated" but "the same every time" (its section
 /// 5.2): a route at each exit for one to three of them in equal parts, to prefixes of 8 to 24 bits, most of

@@ -6,11 +6,11 @@
 //! IPv6 ones crowd together under few blocks, some of them much more than others.
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use splitmix::Random;
 use std::{
     collections::HashSet,
     net::{Ipv4Addr, Ipv6Addr},
 };
-use wire::random::Random;
 
 /// Of 10,000 IPv4 prefixes so many have this length; what is missing are /24.
 const LENGTHS4: [(u8, usize); 16] = [

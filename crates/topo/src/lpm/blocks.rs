@@ -514,7 +514,7 @@ fn buckets(hashed: &[(u32, u32)]) -> Box<[Bucket]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wire::random::Random;
+    use splitmix::Random;
 
     /// Random routes that crowd under a few blocks, of any length.
     fn routes(count: usize, greatest: u64) -> Vec<Route<u128>> {

@@ -4,7 +4,7 @@ use super::{
     peers::{handshake, info_hash, message},
     *,
 };
-use wire::random::Random;
+use splitmix::Random;
 
 /// A connection over uTP whose client opened it; both sides' next sequence numbers.
 struct Utp {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::{RoutePolicy, Router};
 use proptest::prelude::*;
-use topo::generate::Random;
+use splitmix::Random;
 
 /// A network with something in every array.
 fn network() -> Network {

@@ -1,7 +1,7 @@
 //! Random networks beside what was added, kept in plain lists.
 
 use super::*;
-use topo::generate::Random;
+use splitmix::Random;
 use topo::lpm::Table;
 
 /// A link as it was added.

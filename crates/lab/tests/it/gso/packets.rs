@@ -113,6 +113,6 @@ pub(crate) fn pieces(frame: &[u8], first: usize) -> [&[u8]; 2] {
 
 /// Bytes that are not regular, the same each time.
 pub(crate) fn noise(seed: u64, length: usize) -> Vec<u8> {
-    let mut random = wire::random::Random::new(seed);
+    let mut random = splitmix::Random::new(seed);
     std::iter::repeat_with(|| random.bits() as u8).take(length).collect()
 }

@@ -1,7 +1,5 @@
-use topo::{
-    Builder, Change, ExternalPath, Feed, Options, RouterId,
-    generate::{self, Random},
-};
+use splitmix::Random;
+use topo::{Builder, Change, ExternalPath, Feed, Options, RouterId, generate};
 
 use super::{super::*, *};
 

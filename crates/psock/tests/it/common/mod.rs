@@ -1,11 +1,11 @@
 //! What the tests share: configurations, and streams of known bytes.
 
 use psock::{Config, PresharedKey, PsockListener, PsockStream, Security, SessionError};
+use splitmix::mix;
 use std::{
     io::{self, Read, Write},
     net::SocketAddr,
 };
-use wire::random::mix;
 
 pub(crate) use testbed::LIMIT;
 

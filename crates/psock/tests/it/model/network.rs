@@ -6,17 +6,16 @@
 //! again by a timer that doubles (RFC 6298).
 
 use std::collections::VecDeque;
-use wire::random;
 
 pub(crate) const MS: u64 = 1_000_000;
 pub(crate) const SECOND: u64 = 1_000_000_000;
 
 /// Numbers that look random, the same for the same seed.
-pub(crate) struct Random(random::Random);
+pub(crate) struct Random(splitmix::Random);
 
 impl Random {
     pub(crate) fn new(seed: u64) -> Self {
-        Self(random::Random::new(seed))
+        Self(splitmix::Random::new(seed))
     }
 
     /// From `low` to `high`, both possible.

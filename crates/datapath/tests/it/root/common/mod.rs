@@ -69,11 +69,11 @@ impl Ethernet {
 }
 
 /// Reproducible random numbers.
-pub(crate) struct Random(wire::random::Random);
+pub(crate) struct Random(splitmix::Random);
 
 impl Random {
     pub(crate) fn new(seed: u64) -> Self {
-        Self(wire::random::Random::new(seed))
+        Self(splitmix::Random::new(seed))
     }
 
     pub(crate) fn next(&mut self) -> u64 {

@@ -9,9 +9,10 @@ use oracle::{
     proxidor::{self, Outcome, Rcode, Server},
     tables::{Policy, Tables},
 };
+use splitmix::Random;
 use std::net::{IpAddr, SocketAddr, SocketAddrV4};
 use std::sync::Arc;
-use topo::{Change, ExternalPath, Feed, generate::Random};
+use topo::{Change, ExternalPath, Feed};
 
 const REQUESTS: usize = 20_000;
 const SERVICE: SocketAddrV4 = SocketAddrV4::new(std::net::Ipv4Addr::new(192, 0, 2, 1), 8899);

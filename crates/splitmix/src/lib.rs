@@ -1,5 +1,9 @@
 //! Numbers that look random and are the same each time, whatever becomes of other crates: for jitter,
 //! searches, networks made by rule and tests, never for secrets.
+#![forbid(unsafe_code)]
+
+/// Odd, and near 2^64 divided by the golden ratio: multiples of it are far apart.
+pub const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
 #[derive(Clone, Debug)]
@@ -15,7 +19,7 @@ impl Random {
 
     /// All 64 bits.
     pub fn bits(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        self.state = self.state.wrapping_add(GOLDEN);
         mix(self.state)
     }
 
