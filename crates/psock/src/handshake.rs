@@ -149,7 +149,7 @@ pub(crate) async fn refuse(channel: &mut Channel, refusal: Refusal) -> Result<()
 fn unexpected(frame: &Frame<'_>) -> PathError {
     match frame {
         Frame::Refuse(reason) => PathError::Refused(Refusal::from_code(reason.code)),
-        _ => PathError::Protocol("a frame that has no place in the handshake".to_owned()),
+        _ => PathError::Protocol("an unexpected frame in the handshake".to_owned()),
     }
 }
 

@@ -299,7 +299,7 @@ async fn talk(
     channel.flush().await?;
     loop {
         while let Some((frame, length)) = Frame::parse(channel.plain.filled())? {
-            let misplaced = "a frame that has no place on the control connection";
+            let unexpected = "an unexpected frame on the control connection";
             let mut answer = Vec::new();
             let message = match frame {
                 Frame::Goodbye => Some(PeerMessage::Goodbye),
@@ -313,7 +313,7 @@ async fn talk(
                     None
                 }
                 Frame::Pong(_) | Frame::Skipped(_) => None,
-                _ => Some(PeerMessage::Fail(SessionError::Violation(misplaced.to_owned()))),
+                _ => Some(PeerMessage::Fail(SessionError::Violation(unexpected.to_owned()))),
             };
             channel.plain.consume(length);
             if let Some(message) = message {

@@ -59,7 +59,7 @@ pub(super) fn nodes(reader: impl BufRead, context: &mut Context<'_>) -> Result<(
         };
         let known = name.and_then(|name| context.graph.known_name(name));
         if known.is_some() {
-            context.bad(number, "the router stands here a second time", line);
+            context.bad(number, "the router is defined a second time", line);
             continue;
         }
         let router = match name {

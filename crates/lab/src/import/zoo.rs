@@ -80,7 +80,7 @@ pub(super) fn read(text: &str, name: &str, context: &mut Context<'_>) -> Result<
                 continue;
             };
             if nodes.contains_key(id) {
-                context.bad(line(element), "a node stands here a second time", id);
+                context.bad(line(element), "a node is defined a second time", id);
                 continue;
             }
             let position = position(element, &keys);

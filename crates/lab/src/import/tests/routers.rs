@@ -65,7 +65,7 @@ fn bad_lines_are_reported_and_the_others_taken() {
     let text = "node N1: 192.0.2.1\nnode N2: 192.0.2.1 192.0.2.2\nnode N1: 192.0.2.5\nnode N4: x\n";
     let expected = [
         (2, "another router has this address"),
-        (3, "the router stands here a second time"),
+        (3, "the router is defined a second time"),
         (4, "a router's line has a word that is not an address"),
     ];
     assert_eq!(bad(Format::Nodes, text), expected);

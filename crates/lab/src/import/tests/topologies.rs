@@ -59,7 +59,7 @@ fn places_on_earth_are_delays() {
 fn bad_elements_are_reported_by_line() {
     let text = "<graphml>\n<graph edgedefault=\"directed\">\n<node id=\"a\"/>\n<node id=\"a\"/>\n<node/>\n<node id=\"b\"/>\n<edge source=\"a\" target=\"c\"/>\n<edge source=\"a\" target=\"b\"/>\n</graph></graphml>";
     let expected = [
-        (4, "a node stands here a second time"),
+        (4, "a node is defined a second time"),
         (5, "a node has no id"),
         (7, "an edge joins nodes that are not there"),
     ];
