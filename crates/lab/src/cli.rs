@@ -55,7 +55,7 @@ pub enum Command {
     )]
     Link(control::LinkArgs),
     /// List the links that carried packets, and those that were changed
-    #[command(after_help = "Example:\n  nigh lab links --sort drops --limit 10")]
+    #[command(after_help = "Example:\n  nigh lab links --sort drops --count 10")]
     Links(control::LinksArgs),
     /// Show a node, take it out of the network or put it back
     #[command(after_help = "Example:\n  nigh lab node as4 down")]

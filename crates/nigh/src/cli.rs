@@ -343,5 +343,6 @@ pub struct CompletionsArgs {
 #[derive(Debug, Args)]
 pub struct ManArgs {
     /// The directory, created if missing; `-` prints the page of `nigh` itself
+    #[arg(value_name = "DIR")]
     pub directory: PathBuf,
 }

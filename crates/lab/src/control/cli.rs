@@ -78,8 +78,8 @@ pub struct LinksArgs {
     #[arg(long)]
     pub all: bool,
     /// Most links to show, at most 10000
-    #[arg(long, value_name = "COUNT", default_value_t = 100)]
-    pub limit: usize,
+    #[arg(short = 'n', long, value_name = "ROWS", default_value_t = 100)]
+    pub count: usize,
     /// Which lab.
     #[command(flatten)]
     pub which: Which,
@@ -203,7 +203,7 @@ pub fn link(args: &LinkArgs) -> Result<String, UseError> {
 /// # Errors
 /// See [`UseError`].
 pub fn links(args: &LinksArgs) -> Result<String, UseError> {
-    let request = Request::Links { sort: args.sort, limit: args.limit, all: args.all };
+    let request = Request::Links { sort: args.sort, limit: args.count, all: args.all };
     args.which.ask::<Links>(&request, show::links)
 }
 

@@ -56,8 +56,8 @@ pub struct LiveArgs {
     #[arg(long = "for", hide = true, value_parser = config::renamed_flag("--duration TIME"))]
     pub for_time: Option<String>,
     /// Stop after so many masked packets
-    #[arg(long, value_name = "NUMBER", value_parser = value_parser!(u64).range(1..))]
-    pub packets: Option<u64>,
+    #[arg(short = 'n', long, value_name = "PACKETS", value_parser = value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
     /// Append a log of the run to this file, without keys: lines of JSON
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
@@ -180,7 +180,7 @@ mod tests {
         let live = parse("--write out.pcapng").expect("arguments");
         assert_eq!((live.interface.as_str(), live.policy.as_str()), ("eth0", "strict"));
         assert_eq!((live.sample, live.snap, live.direction), (1, 65_535, Direction::Both));
-        assert!(live.filter.is_none() && live.duration.is_none() && live.packets.is_none());
+        assert!(live.filter.is_none() && live.duration.is_none() && live.count.is_none());
     }
 
     #[test]

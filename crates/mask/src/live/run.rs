@@ -138,7 +138,7 @@ impl<'a> Live<'a> {
         let kept = if args.makes_files() { &capabilities::FILES[..] } else { &[] };
         capabilities::keep(kept)?;
         let stop = stop_on(signals);
-        let (begun, room) = (Instant::now(), args.packets.unwrap_or(u64::MAX));
+        let (begun, room) = (Instant::now(), args.count.unwrap_or(u64::MAX));
         let (beyond_limit, lost_period, first) = (0, 0, None);
         Ok(Self {
             job,

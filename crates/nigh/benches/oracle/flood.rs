@@ -37,8 +37,8 @@ fn flood(from: &Namespace) -> Result<client::flood::Report, Box<dyn Error + Send
 /// Regulated clients for so long: their replies a second.
 fn regulated(from: &Namespace, seconds: f64) -> Result<f64, Box<dyn Error>> {
     let words = format!(
-        "--server {SERVER} --clients 50 --delay 5ms --timeout 50ms --count 1000000 --limit \
-         {}ms --syncstart",
+        "--server {SERVER} --clients 50 --delay 5ms --timeout 50ms --count 1000000 --duration \
+         {}ms --sync-start",
         seconds * 1e3
     );
     Ok(load(from, &words)?.replies_per_second)

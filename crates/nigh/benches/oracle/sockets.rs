@@ -107,7 +107,7 @@ fn one(
     for (name, port) in [("RTT", 8899), ("null echo RTT", 7)] {
         let words = format!(
             "--server {SERVER} --port {port} --clients 8 --delay 1ms --count 200 --candidates \
-             {candidates} --syncstart"
+             {candidates} --sync-start"
         );
         let report = load(&stage.client, &words)?;
         let times = report.total.rtt_ms.ok_or("no reply")?;

@@ -19,14 +19,14 @@ const BATCH: u64 = 32;
 #[command(after_help = "\
 Examples:
   nigh oracle flood --duration 5s
-  nigh oracle flood --server 192.0.2.53 --persec 20000 --candidates 363 --duration 10s")]
+  nigh oracle flood --server 192.0.2.53 --rate 20000 --candidates 363 --duration 10s")]
 pub struct Args {
     /// Which oracle is asked, and for how much.
     #[command(flatten)]
     pub random: RandomArgs,
     /// Requests a second [default: as many as this machine can send]
-    #[arg(long, value_name = "REQUESTS")]
-    pub persec: Option<NonZeroU64>,
+    #[arg(short, long, value_name = "REQUESTS")]
+    pub rate: Option<NonZeroU64>,
     /// How long to send
     #[arg(short, long, value_name = "TIME", default_value = "10s",
           value_parser = config::duration)]
@@ -112,7 +112,7 @@ pub fn flood(args: &Args) -> Result<Report, ClientError> {
             break;
         }
         let asked = report.sent + report.refused;
-        let due = args.persec.map_or(BATCH, |rate| {
+        let due = args.rate.map_or(BATCH, |rate| {
             let due = elapsed.as_nanos() * u128::from(rate.get()) / 1_000_000_000 + 1;
             u64::try_from(due).unwrap_or(u64::MAX).saturating_sub(asked).min(BATCH)
         });

@@ -40,7 +40,7 @@ The exit status is 0 if at least one ranking came, else 1.
 Examples:
   nigh oracle load --clients 20 --count 1000
   nigh oracle load --server 192.0.2.53 --clients 750 --delay 5ms --timeout 50ms --count 2500 \\
-      --syncstart --syncstop")]
+      --sync-start --sync-stop")]
 pub struct Args {
     /// Which oracle is asked, and for how much.
     #[command(flatten)]
@@ -54,8 +54,7 @@ pub struct Args {
           value_parser = clap::value_parser!(u64).range(1..))]
     pub count: u64,
     /// Time between a reply and the next request
-    #[arg(short, long, value_name = "TIME", default_value = "0s",
-          value_parser = config::duration)]
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = config::duration)]
     pub delay: Duration,
     /// How long to wait for a reply
     #[arg(short, long, value_name = "TIME", default_value = "500ms",
@@ -63,14 +62,14 @@ pub struct Args {
     pub timeout: Duration,
     /// All clients begin at the same moment
     #[arg(long)]
-    pub syncstart: bool,
+    pub sync_start: bool,
     /// The first client that has sent its requests ends all
     #[arg(long)]
-    pub syncstop: bool,
+    pub sync_stop: bool,
     /// End after this time, whatever is left to send
-    #[arg(long, value_name = "TIME", default_value = "60s",
+    #[arg(short, long, value_name = "TIME", default_value = "60s",
           value_parser = config::duration)]
-    pub limit: Duration,
+    pub duration: Duration,
     /// Allow servers in this prefix, beside loopback, private and documentation space; repeatable
     #[arg(long, value_name = "PREFIX")]
     pub allow: Vec<IpNet>,
@@ -129,7 +128,7 @@ pub fn load(args: &Args) -> Result<Report, ClientError> {
         let questions = args.random.questions(&server)?;
         ready.push((questions, Exchange::open(&server)?));
     }
-    let parties = if args.syncstart { ready.len() + 1 } else { 1 };
+    let parties = if args.sync_start { ready.len() + 1 } else { 1 };
     let shared = Shared {
         args,
         server: &server,
@@ -147,7 +146,7 @@ pub fn load(args: &Args) -> Result<Report, ClientError> {
         }
         // Clients that could not be started must not keep the others waiting.
         let missing = clients.iter().filter(|client| client.is_err()).count();
-        if args.syncstart {
+        if args.sync_start {
             thread::scope(|waiting| {
                 for _ in 0..missing {
                     waiting.spawn(|| shared.start.wait());
@@ -194,7 +193,7 @@ fn watch(
     let running = |client: &Client<'_>| client.as_ref().is_ok_and(|client| !client.is_finished());
     while clients.iter().any(running) {
         bar.set_position(shared.done.load(Relaxed));
-        if begin.elapsed() >= shared.args.limit || shared.interrupt.pressed() {
+        if begin.elapsed() >= shared.args.duration || shared.interrupt.pressed() {
             shared.stop.store(true, Relaxed);
         }
         thread::park_timeout(Duration::from_millis(10));
@@ -208,7 +207,7 @@ fn client(
     mut exchange: Exchange,
 ) -> Result<Tally, ClientError> {
     let args = shared.args;
-    if args.syncstart {
+    if args.sync_start {
         shared.start.wait();
     }
     let (mut tally, base) = (Tally::default(), rand::random::<u32>());
@@ -223,7 +222,7 @@ fn client(
             thread::sleep(args.delay);
         }
     }
-    if args.syncstop {
+    if args.sync_stop {
         shared.stop.store(true, Relaxed);
     }
     Ok(tally)

@@ -54,7 +54,7 @@ pub struct ServerArgs {
     pub metric: Option<u8>,
     /// A file with the key to authenticate with, 32 hexadecimal digits
     #[arg(long, value_name = "FILE")]
-    pub key_file: Option<std::path::PathBuf>,
+    pub key: Option<std::path::PathBuf>,
 }
 
 /// Which oracle is asked repeatedly, and for how much.
@@ -147,7 +147,7 @@ fn advice(rcode: Rcode) -> &'static str {
     match rcode {
         Rcode::NOT_SUPPORTED => ": it has no such metric, or no key (oracle.authentication)",
         Rcode::REFUSED => ": this client may not name a source there (oracle.sources)",
-        Rcode::NOT_AUTHENTICATED => ": the key is wrong, or needed and missing (--key-file)",
+        Rcode::NOT_AUTHENTICATED => ": the key is wrong, or needed and missing (--key)",
         Rcode::BUSY => ": it is still reading its topology; try again in a moment",
         _ => "",
     }
@@ -176,7 +176,7 @@ impl ServerArgs {
             .map_err(|error| unknown(error.to_string()))?
             .next()
             .ok_or_else(|| unknown("the name has no address".into()))?;
-        let key = self.key_file.as_ref().map(|file| {
+        let key = self.key.as_ref().map(|file| {
             let wrong = |why| ClientError::Key { file: file.clone(), why };
             let text = std::fs::read_to_string(file).map_err(|error| wrong(error.to_string()))?;
             text.trim().parse::<Key>().map_err(|error| wrong(error.to_string()))

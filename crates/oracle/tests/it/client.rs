@@ -87,7 +87,7 @@ fn every_request_of_every_client_is_accounted_for() {
     });
     let port = server.port;
     let report =
-        load_of(&format!("load --port {port} --clients 4 --count 25 --timeout 100ms --syncstart"))
+        load_of(&format!("load --port {port} --clients 4 --count 25 --timeout 100ms --sync-start"))
             .unwrap();
     assert_eq!(report.clients.len(), 4);
     assert!(report.clients.iter().all(|client| client.sent == 25));
@@ -106,7 +106,7 @@ fn the_first_to_finish_ends_all() {
         Server::start(|_, header| (header.identification % 2 == 0).then_some(Rcode::NO_ERROR));
     let port = server.port;
     let report = load_of(&format!(
-        "load --port {port} --clients 8 --count 20 --timeout 20ms --syncstart --syncstop"
+        "load --port {port} --clients 8 --count 20 --timeout 20ms --sync-start --sync-stop"
     ))
     .unwrap();
     assert!(report.clients.iter().any(|client| client.sent == 20));
@@ -117,7 +117,8 @@ fn the_first_to_finish_ends_all() {
 fn a_load_ends_when_its_time_is_over() {
     let server = Server::start(|_, _| Some(Rcode::NO_ERROR));
     let port = server.port;
-    let report = load_of(&format!("load --port {port} --count 1000000000 --limit 100ms")).unwrap();
+    let report =
+        load_of(&format!("load --port {port} --count 1000000000 --duration 100ms")).unwrap();
     assert!(report.total.sent < 1_000_000_000);
     assert_eq!(report.total.replies, report.total.sent);
 }
@@ -142,7 +143,7 @@ fn a_load_is_not_aimed_at_strangers() {
 #[test]
 fn a_flood_keeps_its_rate_and_its_time() {
     let server = Server::start(|_, _| Some(Rcode::NO_ERROR));
-    let words = format!("flood --port {} --persec 1000 --duration 300ms", server.port);
+    let words = format!("flood --port {} --rate 1000 --duration 300ms", server.port);
     let Command::Flood(args) = line(&words) else { panic!("{words}") };
     let report = flood::flood(&args).unwrap();
     assert_eq!(report.refused, 0);

@@ -48,7 +48,7 @@ pub struct ShowArgs {
     #[arg(long, hide = true, value_parser = config::renamed_flag("--direction"))]
     pub(crate) way: Option<String>,
     /// The folder of the archive [default: probe in node.state of the configuration file]
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "DIR")]
     pub archive: Option<PathBuf>,
     /// Write a picture into this file; - is the standard output
     #[arg(long, value_name = "FILE", conflicts_with = "json")]

@@ -60,14 +60,14 @@ impl Serialize for Day {
 /// Arguments of `nigh probe export`.
 #[derive(Clone, Debug, Args)]
 pub struct ExportArgs {
-    /// The folder for the files: FOLDER/KIND/DAY.parquet
-    #[arg(value_name = "FOLDER")]
+    /// The folder for the files: DIR/KIND/DAY.parquet
+    #[arg(value_name = "DIR")]
     pub folder: PathBuf,
     /// A day in UTC, such as 2026-01-31; can be given several times [default: all days]
     #[arg(long = "day", value_name = "DAY")]
     pub days: Vec<Day>,
     /// The folder of the archive [default: probe in node.state of the configuration file]
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "DIR")]
     pub archive: Option<PathBuf>,
 }
 

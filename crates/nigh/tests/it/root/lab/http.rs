@@ -54,7 +54,7 @@ fn every_answer_is_what_the_command_prints() {
     ping(&lab, "10");
     for (path, words) in [
         ("links", &["links"][..]),
-        ("links?sort=drops&limit=1", &["links", "--sort", "drops", "--limit", "1"]),
+        ("links?sort=drops&limit=1", &["links", "--sort", "drops", "--count", "1"]),
         ("links?all=true", &["links", "--all"]),
         ("link?name=r1-r2", &["link", "r1-r2"]),
         ("link?name=r2%3Er1", &["link", "r2>r1"]),

@@ -145,7 +145,7 @@ fn only_what_the_filter_wants_is_taken_and_the_rest_is_counted() {
     let out = folder.path().join("out.pcapng");
     let name = out.to_str().expect("a name");
     let words = ["--policy", "strict", "--filter", "icmp[icmptype] = icmp-echo", "--write", name];
-    let process = live(&host, &[&words[..], &["--direction", "in", "--packets", "3"]].concat());
+    let process = live(&host, &[&words[..], &["--direction", "in", "--count", "3"]].concat());
     other.check(&["ping", "-c", "5", "-i", "0.1", "192.0.2.1"]).expect("answers");
     // It ends by itself.
     let summary = summary(process);
