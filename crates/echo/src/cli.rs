@@ -6,7 +6,7 @@ use crate::{
 };
 use clap::{Args, Subcommand};
 use ipnet::IpNet;
-use serde::de::DeserializeOwned;
+use job::command::{AnswerError, ControlCommand, Failure, read};
 use serde_json::Value;
 
 /// `nigh echo ...`
@@ -80,15 +80,11 @@ pub struct ListArgs {
     remove: Vec<IpNet>,
 }
 
-/// This version of the command does not understand the daemon's answer.
-#[derive(Debug, thiserror::Error)]
-#[error("the daemon's answer is not understood ({0}): is the daemon another version of nigh?")]
-pub struct RenderError(#[from] serde_json::Error);
+impl ControlCommand for Command {
+    type Request = Request;
 
-impl Command {
-    /// The request to the daemon.
-    pub fn request(&self) -> Request {
-        match self {
+    fn request(&self) -> Result<Request, Failure> {
+        Ok(match self {
             Self::Ledger => Request::Ledger,
             Self::Top { count } => Request::Top { count: *count },
             Self::Limit(args) => Request::Limit(LimitChange {
@@ -101,17 +97,10 @@ impl Command {
             }),
             Self::Allow(args) => Request::Allow(args.change()),
             Self::Deny(args) => Request::Deny(args.change()),
-        }
+        })
     }
 
-    /// The daemon's answer as text for people.
-    ///
-    /// # Errors
-    /// The answer does not belong to this command.
-    pub fn render(&self, answer: &Value) -> Result<String, RenderError> {
-        fn read<T: DeserializeOwned>(answer: &Value) -> Result<T, RenderError> {
-            Ok(serde_json::from_value(answer.clone())?)
-        }
+    fn render(&self, answer: &Value) -> Result<String, AnswerError> {
         Ok(match self {
             Self::Ledger => status::render_ledger(&read::<LedgerStatus>(answer)?),
             Self::Top { .. } => status::render_top(&read::<TopStatus>(answer)?),
@@ -139,7 +128,7 @@ mod tests {
     }
 
     fn request(line: &str) -> Request {
-        Line::try_parse_from(line.split_whitespace()).unwrap().command.request()
+        Line::try_parse_from(line.split_whitespace()).unwrap().command.request().unwrap()
     }
 
     #[test]

@@ -17,9 +17,10 @@
 //! ```
 //!
 //! [`Registry`] has all known jobs, [`Running`] the running ones; a reload applies to all of them or to
-//! none. [`mod@file`] reads and checks configuration files.
+//! none. [`mod@file`] reads and checks configuration files; [`command`] is how commands end and ask the daemon.
 #![forbid(unsafe_code)]
 
+pub mod command;
 mod configured;
 mod erased;
 pub mod file;

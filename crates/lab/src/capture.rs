@@ -1,11 +1,9 @@
 //! `nigh lab capture`: writes what passes a link or a node into a file or a pipe.
 
-use crate::control::{
-    Request,
-    cli::{UseError, Which},
-};
+use crate::control::{Request, cli::Which};
 use ::capture::pcapng::{self, Block};
 use clap::Args;
+use job::command::Failure;
 use nix::sys::signal::{SigSet, Signal};
 use serde::Serialize;
 use std::{
@@ -73,9 +71,6 @@ impl fmt::Display for Captured {
 /// A capture failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
-    /// The lab did not answer, or refused.
-    #[error(transparent)]
-    Use(#[from] UseError),
     /// The file cannot be written.
     #[error("cannot write {}: {source}", .path.display())]
     Write {
@@ -104,8 +99,8 @@ pub enum CaptureError {
 /// returns what the file has.
 ///
 /// # Errors
-/// See [`CaptureError`].
-pub fn capture(args: &CaptureArgs) -> Result<Captured, CaptureError> {
+/// No lab answers, or it refuses; or see [`CaptureError`].
+pub fn capture(args: &CaptureArgs) -> Result<Captured, Failure> {
     let request = Request::Capture {
         what: args.what.clone(),
         snap: args.snap,
@@ -114,18 +109,18 @@ pub fn capture(args: &CaptureArgs) -> Result<Captured, CaptureError> {
     };
     let which = Which { lab: args.lab.clone(), json: false };
     let mut connection = which.connect()?;
-    let serde_json::Value::Object(_) = connection.ask(&request).map_err(UseError::from)? else {
+    let serde_json::Value::Object(_) = connection.ask(&request)? else {
         return Ok(Captured::default());
     };
-    let stream = connection.stream().map_err(UseError::from)?;
+    let stream = connection.stream()?;
     end_on_signal(stream.get_ref())?;
-    match args.write == Path::new("-") {
-        true => copy(stream, &mut io::stdout().lock(), &args.write),
+    Ok(match args.write == Path::new("-") {
+        true => copy(stream, &mut io::stdout().lock(), &args.write)?,
         false => {
             let write = |source| CaptureError::Write { path: args.write.clone(), source };
-            copy(stream, &mut File::create(&args.write).map_err(write)?, &args.write)
+            copy(stream, &mut File::create(&args.write).map_err(write)?, &args.write)?
         }
-    }
+    })
 }
 
 /// Has a signal end the capture in order: the lab is asked to stop, and sends the rest.

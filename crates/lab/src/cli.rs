@@ -1,24 +1,26 @@
 //! `nigh lab ...`: the command line.
 
 use crate::{
-    capture::CaptureArgs,
+    capture::{CaptureArgs, capture},
     clean::{self, CleanError, Cleaned},
     control::{Context, Server, cli as control, files, inspect::totals},
     engine::{Ledger, Made, Reason},
     host::Owner,
     http::Listener,
-    run::{self, ExecError, Lab, Options, RunError},
+    run::{self, Lab, Options, RunError},
     scene::Scene,
     stage::Stage,
-    view::ViewArgs,
+    view::{ViewArgs, view},
 };
 use clap::{Args, Subcommand};
+use job::command::{Exit, Failure, Outcome, print};
 use serde_json::{Value, json};
 use std::{
     ffi::OsString,
     fmt::Write as _,
+    io::{self, Write as _},
     net::{Ipv4Addr, SocketAddr},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::Arc,
 };
 
@@ -151,17 +153,64 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
-/// Runs a scene; returns the exit code. `print` shows a text on standard output.
+/// Runs the command; `load` reads a scene.
 ///
 /// # Errors
-/// See [`RunError`].
+/// The command failed, with one sentence that says why.
 pub fn run(
+    command: &Command,
+    load: impl FnOnce(&Path) -> Result<(Scene, Stage), Failure>,
+) -> Outcome {
+    Ok(match command {
+        Command::Run(args) => {
+            let (scene, stage) = load(&args.scene)?;
+            let web = args.http.map(Listener::bind).transpose()?;
+            run_scene(args, &scene, stage, web)
+                .map_err(|error| Failure::new(error.exit(), error))?
+        }
+        Command::Exec(args) => {
+            // This process becomes the command.
+            let error = run::exec(&args.host, &args.command, args.lab);
+            return Err(Failure::new(error.exit(), error));
+        }
+        Command::Clean(args) => print(&clean(args)?)?,
+        Command::Import(args) => print(&crate::import::command::run(args)?)?,
+        Command::Status(args) => print(&control::status(args)?)?,
+        Command::Path(args) => {
+            let (text, exit) = control::path(args)?;
+            print(&text)?;
+            exit
+        }
+        Command::Link(args) => print(&control::link(args)?)?,
+        Command::Links(args) => print(&control::links(args)?)?,
+        Command::Node(args) => print(&control::node(args)?)?,
+        Command::Events(args) => control::events(args)?,
+        Command::Capture(args) => {
+            let captured = capture(args)?;
+            let text = match args.json {
+                true => format!("{}\n", json!(captured)),
+                false => format!("{captured}\n"),
+            };
+            if args.json && args.write != Path::new("-") {
+                print(&text)?
+            } else {
+                let _ = io::stderr().write_all(text.as_bytes());
+                Exit::Done
+            }
+        }
+        Command::View(args) => view(args)?,
+        Command::Gen(args) => print(&files::generate(args)?)?,
+        Command::Show(args) => print(&files::describe(args)?)?,
+    })
+}
+
+/// Runs a scene until it ends or its command does.
+fn run_scene(
     args: &RunArgs,
     scene: &Scene,
     stage: Stage,
     web: Option<Listener>,
-    print: impl Fn(&str),
-) -> Result<u8, RunError> {
+) -> Result<Exit, RunError> {
     let options = Options {
         file: std::path::absolute(&args.scene).unwrap_or_else(|_| args.scene.clone()),
         prefix: args.prefix.clone(),
@@ -178,11 +227,13 @@ pub fn run(
     let _web = web.map(|web| web.start(context)).transpose().map_err(RunError::system("HTTP"))?;
     let quiet = !args.command.is_empty() && !args.verbose;
     let say = |value: &Value, text: &dyn Fn() -> String| {
-        if args.json {
-            print(&format!("{value}\n"));
-        } else if !quiet {
-            print(&text());
-        }
+        let text = match args.json {
+            true => format!("{value}\n"),
+            false if quiet => return,
+            false => text(),
+        };
+        // The lab runs also where nobody reads.
+        let _ = print(&text);
     };
     let systems = scene.systems();
     let hosts: Vec<_> = systems.iter().map(|host| &host.name).collect();
@@ -204,19 +255,11 @@ pub fn run(
         let ledger = engine.ledger();
         say(&json!({ "ended": totals(ledger) }), &|| ledger_text(ledger));
     }
-    Ok(status.map_or(0, run::exit_code))
-}
-
-/// Executes a command in a host in place of this process; returns only on failure.
-pub fn exec(args: &ExecArgs) -> ExecError {
-    run::exec(&args.host, &args.command, args.lab)
+    Ok(status.map_or(Exit::Done, |status| Exit::Command(run::exit_code(status))))
 }
 
 /// Removes what killed labs left behind; returns what to print.
-///
-/// # Errors
-/// See [`CleanError`].
-pub fn clean(args: &CleanArgs) -> Result<String, CleanError> {
+fn clean(args: &CleanArgs) -> Result<String, CleanError> {
     let cleaned = clean::clean()?;
     if args.json {
         return Ok(format!("{:#}\n", json!(cleaned)));

@@ -28,6 +28,7 @@ use datapath::{
     tap::{self, Tap},
     xsk,
 };
+use job::command::Exit;
 use nix::{
     net::if_::if_nametoindex,
     poll::{PollFd, PollFlags, PollTimeout, poll},
@@ -120,6 +121,14 @@ pub enum RunError {
 }
 
 impl RunError {
+    /// How a lab ends that fails so: as `nigh lab exec` where the command cannot be started.
+    pub fn exit(&self) -> Exit {
+        match self {
+            Self::Exec(error @ ExecError::Start { .. }) => error.exit(),
+            _ => Exit::Failed,
+        }
+    }
+
     pub(crate) fn system<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> Self {
         move |error| Self::System(what, error.into())
     }

@@ -13,6 +13,7 @@ use crate::{
 };
 use capture::{ReadError, unpack};
 use clap::{Args, Subcommand};
+use job::command::{Exit, PrintError, print, print_json, print_result};
 use serde::Serialize;
 use serde_json::json;
 use std::{
@@ -194,18 +195,18 @@ pub enum CliError {
     /// The mask does not support its link type.
     #[error("packet {0} would be skipped: its link type is unknown")]
     OtherLink(u64),
-    /// Something of the original is left; the report has listed it.
-    #[error("")]
-    Leak,
     /// The output would be written over the input.
     #[error("{0} is the capture itself: give another file for the masked one")]
     Same(PathBuf),
     /// The report would be written over a capture.
     #[error("{0} is one of the captures: give another file for the report")]
     Page(PathBuf),
-    /// The system gives no random numbers, or nothing can be printed.
+    /// The system gives no random numbers, or no summary can be printed.
     #[error(transparent)]
     Io(#[from] io::Error),
+    /// Nothing can be printed.
+    #[error(transparent)]
+    Print(#[from] PrintError),
 }
 
 /// The names of the policies that come with nigh.
@@ -219,7 +220,7 @@ fn because(error: &MaskError) -> String {
 
 impl CliError {
     /// Whether the reader of the output has closed it.
-    pub fn is_broken_pipe(&self) -> bool {
+    fn is_broken_pipe(&self) -> bool {
         let is_pipe = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
         match self {
             Self::Io(error) | Self::Mask { source: MaskError::Write(error), .. } => is_pipe(error),
@@ -231,8 +232,15 @@ impl CliError {
 /// Runs the command.
 ///
 /// # Errors
-/// See [`CliError`].
-pub fn run(command: &Command, json: bool) -> Result<(), CliError> {
+/// See [`CliError`]; a reader that has seen enough is none.
+pub fn run(command: &Command, json: bool) -> Result<Exit, CliError> {
+    match execute(command, json) {
+        Err(error) if error.is_broken_pipe() => Ok(Exit::Done),
+        result => result,
+    }
+}
+
+fn execute(command: &Command, json: bool) -> Result<Exit, CliError> {
     match command {
         Command::File(args) => file(args, json),
         Command::Live(args) => live(args, json),
@@ -243,11 +251,11 @@ pub fn run(command: &Command, json: bool) -> Result<(), CliError> {
                 key::create(file).map_err(failed(file))?;
             }
             let hex = key::id(&read_key(file)?);
-            match (json, id) {
-                (true, _) => print_json(&json!({ "file": file, "id": hex })),
-                (false, true) => Ok(writeln!(io::stdout(), "{hex}")?),
-                (false, false) => Ok(()),
-            }
+            Ok(match (json, id) {
+                (true, _) => print_json(&json!({ "file": file, "id": hex }))?,
+                (false, true) => print(&format!("{hex}\n"))?,
+                (false, false) => Exit::Done,
+            })
         }
     }
 }
@@ -257,7 +265,7 @@ fn failed(path: &Path) -> impl Fn(io::Error) -> CliError {
     move |source| CliError::File { path: path.clone(), source }
 }
 
-fn file(args: &FileArgs, json: bool) -> Result<(), CliError> {
+fn file(args: &FileArgs, json: bool) -> Result<Exit, CliError> {
     let (policy, _) = read_policy(&args.policy)?;
     let key = key_for(&args.key, &args.policy, &policy)?;
     let job = Job::new(&policy, key, args.mapping)?.rotated(args.rotate);
@@ -296,7 +304,7 @@ fn file(args: &FileArgs, json: bool) -> Result<(), CliError> {
     print_summary(&result?, json, is_stream(&args.output))
 }
 
-fn check(masked: &Path, against: &Path, html: Option<&Path>, json: bool) -> Result<(), CliError> {
+fn check(masked: &Path, against: &Path, html: Option<&Path>, json: bool) -> Result<Exit, CliError> {
     let real = |path: &Path| fs::canonicalize(path).ok();
     if let Some(page) = html.filter(|page| {
         real(page).is_some_and(|page| [masked, against].map(real).contains(&Some(page)))
@@ -316,17 +324,9 @@ fn check(masked: &Path, against: &Path, html: Option<&Path>, json: bool) -> Resu
         let [masked, against] = [masked, against].map(|path| path.display().to_string());
         fs::write(page, report.html(&masked, &against)).map_err(failed(page))?;
     }
-    let text = if json {
-        serde_json::to_string_pretty(&report).map_err(io::Error::from)? + "\n"
-    } else {
-        report.to_string()
-    };
-    match io::stdout().lock().write_all(text.as_bytes()) {
-        // A leak is reported also when the reader has gone.
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
-        _ if report.leaks => Err(CliError::Leak),
-        _ => Ok(()),
-    }
+    // A leak is reported also when the reader has gone.
+    print_result(json, &report)?;
+    Ok(if report.leaks { Exit::Leak } else { Exit::Done })
 }
 
 /// The key that the arguments name, if the policy needs one.
@@ -339,7 +339,7 @@ fn key_for(source: &key::Source, name: &str, policy: &Policy) -> Result<Key, Cli
     }
 }
 
-fn live(args: &LiveArgs, json: bool) -> Result<(), CliError> {
+fn live(args: &LiveArgs, json: bool) -> Result<Exit, CliError> {
     let (policy, _) = read_policy(&args.policy)?;
     let key = key_for(&args.key, &args.policy, &policy)?;
     let job = Job::new(&policy, key, args.mapping)?.rotated(args.rotate);
@@ -358,7 +358,8 @@ fn live(args: &LiveArgs, json: bool) -> Result<(), CliError> {
     if let Some(summary) = &summary {
         print_summary(summary, json, output == Path::new("-"))?;
     }
-    Ok(result?)
+    result?;
+    Ok(Exit::Done)
 }
 
 /// Runs it; what happened to packets, and why it ended early if it did.
@@ -386,7 +387,7 @@ fn print_summary(
     what: &(impl Serialize + Display),
     json: bool,
     on_stdout: bool,
-) -> Result<(), CliError> {
+) -> Result<Exit, CliError> {
     let text = match json {
         true => serde_json::to_string(what).map_err(io::Error::from)?,
         false => what.to_string(),
@@ -395,13 +396,7 @@ fn print_summary(
         true => writeln!(io::stdout(), "{text}")?,
         false => writeln!(io::stderr(), "{text}")?,
     }
-    Ok(())
-}
-
-/// Prints a value for programs.
-fn print_json(value: &impl Serialize) -> Result<(), CliError> {
-    let text = serde_json::to_string_pretty(value).map_err(io::Error::from)?;
-    Ok(writeln!(io::stdout(), "{text}")?)
+    Ok(Exit::Done)
 }
 
 /// A policy by its name, or from a file, with its text.
@@ -419,7 +414,7 @@ fn read_policy(name: &str) -> Result<(Policy, String), CliError> {
     Ok((policy, text))
 }
 
-fn policy(command: &PolicyCommand, json: bool) -> Result<(), CliError> {
+fn policy(command: &PolicyCommand, json: bool) -> Result<Exit, CliError> {
     let (value, text) = match command {
         PolicyCommand::List => {
             let (mut rows, mut text) = (Vec::new(), String::new());
@@ -455,10 +450,7 @@ fn policy(command: &PolicyCommand, json: bool) -> Result<(), CliError> {
             (json!({ "program": lines, "sha256": digest }), format!("{text}SHA-256 {digest}\n"))
         }
     };
-    if json {
-        return print_json(&value);
-    }
-    Ok(io::stdout().write_all(text.as_bytes())?)
+    Ok(if json { print_json(&value)? } else { print(&text)? })
 }
 
 /// Explains the packet of this number.

@@ -7,9 +7,26 @@ use std::{
     path::{Path, PathBuf},
 };
 
+/// The codes, for `nigh --help`. Code 2 comes from the command line parser.
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  done; of a status: healthy
+  1  failed or refused; one sentence on stderr says why. Also: no answer came to blast, ping, load or
+     rank; a measurement failed; packets do not arrive by `nigh lab path`
+  2  the command line is wrong
+  3  no daemon answers at the control socket; no lab runs
+  4  a masked capture contains data of its original
+  5  status shown; not healthy
+`nigh lab run` and `nigh lab exec` end with the code of the command that they run, or 128 and the
+number of the signal that ended it; 127 if it is not found, 126 if it cannot be run, and `nigh lab
+exec` with 125 if the host cannot be entered.
+
+Example:
+  nigh check && nigh run";
+
 /// One program for the edge of a network: anycast echo, distance ranking, measurement, traffic control and emulation
 #[derive(Debug, Parser)]
-#[command(name = "nigh", version, after_help = crate::exit::TABLE, max_term_width = 100)]
+#[command(name = "nigh", version, after_help = EXIT_CODES, max_term_width = 100)]
 #[command(subcommand_required = true, arg_required_else_help = true)]
 pub struct Cli {
     /// What to do.
@@ -35,18 +52,18 @@ pub enum Command {
     ///
     /// The exit code is 5 if the node is not healthy.
     #[command(after_help = "Example:\n  nigh status\n  nigh status --json | jq .node.name")]
-    Status(StatusArgs),
+    Status(DaemonArgs),
     /// Take this node out of service: withdraw, keep answering until arrivals are quiet
     ///
     /// A drained node stays drained over a restart, until `nigh undrain`.
     #[command(after_help = "Example:\n  nigh drain && systemctl stop nigh")]
-    Drain(ControlArgs),
+    Drain(DaemonArgs),
     /// Take this node into service again: announce as soon as health allows it
     #[command(after_help = "Example:\n  nigh undrain")]
-    Undrain(ControlArgs),
+    Undrain(DaemonArgs),
     /// Make the daemon read its configuration file again; a bad file changes nothing
     #[command(after_help = "Example:\n  nigh check -c /etc/nigh/nigh.toml && nigh reload")]
-    Reload(ControlArgs),
+    Reload(DaemonArgs),
     /// Query and control the responder
     #[command(after_help = "Example:\n  nigh echo top --count 5")]
     Echo(EchoArgs),
@@ -172,25 +189,14 @@ impl Target {
     }
 }
 
-/// Arguments of `nigh status`.
-#[derive(Debug, Args)]
-pub struct StatusArgs {
-    /// Which daemon to ask.
-    #[command(flatten)]
-    pub target: Target,
-    /// Print the state as JSON
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// Arguments of `nigh drain`, `nigh undrain` and `nigh reload`.
-#[derive(Debug, Args)]
-pub struct ControlArgs {
+/// Which daemon to ask, and in which form to print the answer.
+#[derive(Clone, Debug, Args)]
+pub struct DaemonArgs {
     /// Which daemon to ask.
     #[command(flatten)]
     pub target: Target,
     /// Print the answer as JSON
-    #[arg(long)]
+    #[arg(long, global = true)]
     pub json: bool,
 }
 
@@ -200,12 +206,9 @@ pub struct EchoArgs {
     /// The request.
     #[command(subcommand)]
     pub command: EchoCommand,
-    /// Which daemon to ask.
+    /// Which daemon to ask, and how.
     #[command(flatten)]
-    pub target: Target,
-    /// Print the answer as JSON
-    #[arg(long, global = true)]
-    pub json: bool,
+    pub daemon: DaemonArgs,
 }
 
 /// `nigh echo ...`
@@ -242,12 +245,9 @@ pub struct ProbeArgs {
     /// The request.
     #[command(subcommand)]
     pub command: probe::cli::Command,
-    /// Which daemon to ask.
+    /// Which daemon to ask, and how.
     #[command(flatten)]
-    pub target: Target,
-    /// Print the answer as JSON
-    #[arg(long, global = true)]
-    pub json: bool,
+    pub daemon: DaemonArgs,
 }
 
 /// Arguments of `nigh mask`.
@@ -270,12 +270,9 @@ pub struct GateArgs {
     /// The request.
     #[command(subcommand)]
     pub command: gate::cli::Command,
-    /// Which daemon to ask.
+    /// Which daemon to ask, and how.
     #[command(flatten)]
-    pub target: Target,
-    /// Print the answer as JSON
-    #[arg(long, global = true)]
-    pub json: bool,
+    pub daemon: DaemonArgs,
 }
 
 /// Arguments of `nigh oracle`.
@@ -320,17 +317,6 @@ pub struct PsockArgs {
     pub command: psock::cli::Command,
 }
 
-/// Which daemon to ask, and in which form to print the answer.
-#[derive(Clone, Debug, Args)]
-pub struct DaemonArgs {
-    /// Which daemon to ask.
-    #[command(flatten)]
-    pub target: Target,
-    /// Print the answer as JSON
-    #[arg(long, global = true)]
-    pub json: bool,
-}
-
 /// Arguments of `nigh completions`.
 #[derive(Debug, Args)]
 pub struct CompletionsArgs {
@@ -345,4 +331,18 @@ pub struct ManArgs {
     /// The directory, created if missing; `-` prints the page of `nigh` itself
     #[arg(value_name = "DIR")]
     pub directory: PathBuf,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use job::command::Exit;
+
+    #[test]
+    fn the_help_has_every_code() {
+        for exit in [Exit::Done, Exit::Failed, Exit::NoDaemon, Exit::Leak, Exit::Unhealthy] {
+            let code = format!("\n  {}  ", exit.code());
+            assert!(EXIT_CODES.contains(&code), "{exit:?}");
+        }
+    }
 }

@@ -2,8 +2,8 @@
 
 use crate::{
     cli::{
-        CheckArgs, Cli, Command, CompletionsArgs, ControlArgs, EchoArgs, EchoCommand, GateArgs,
-        LabArgs, ManArgs, OracleArgs, OracleCommand, ProbeArgs, Target,
+        CheckArgs, Cli, Command, CompletionsArgs, DaemonArgs, EchoArgs, EchoCommand, GateArgs,
+        ManArgs, OracleArgs, OracleCommand, ProbeArgs, Target,
     },
     client::{self, AskError},
     complete,
@@ -12,73 +12,22 @@ use crate::{
         scene::{self, SceneError},
     },
     control::Request,
-    daemon,
-    exit::Exit,
-    man, man5,
+    daemon, man, man5,
 };
 use clap::{CommandFactory, Parser, error::ErrorKind as Wrong};
-use job::file::{LoadError, Report};
+use job::{
+    command::{ControlCommand, Exit, Failure, Outcome, print, print_json, print_result},
+    file::{LoadError, Report},
+};
+use lab::{scene::Scene, stage::Stage};
 use serde_json::{Value, json};
 use std::{
-    io::{self, ErrorKind, Write},
+    io::{self, Write},
     path::{Path, PathBuf},
     process::ExitCode,
 };
 
-/// How a command ended that did not succeed: its exit code, and one sentence unless all was printed.
-struct Failure {
-    exit: Exit,
-    error: Option<job::Error>,
-}
-
-impl<E: std::error::Error + Send + Sync + 'static> From<E> for Failure {
-    fn from(error: E) -> Self {
-        let error: job::Error = error.into();
-        let exit = exit_of(&error);
-        Self { exit, error: Some(error) }
-    }
-}
-
-/// The exit code of an error.
-fn exit_of(error: &job::Error) -> Exit {
-    use lab::{capture::CaptureError, control::cli::UseError, run::ExecError, view::ViewError};
-    let lab = error.downcast_ref::<UseError>().or(match error.downcast_ref() {
-        Some(CaptureError::Use(error)) => Some(error),
-        _ => None,
-    });
-    let lab = lab.or(match error.downcast_ref() {
-        Some(ViewError::Use(error)) => Some(error),
-        _ => None,
-    });
-    if lab.is_some_and(UseError::is_no_lab) {
-        return Exit::NoDaemon;
-    }
-    if let Some(error) = error.downcast_ref::<ExecError>() {
-        return Exit::Command(error.exit_code());
-    }
-    if let Some(lab::run::RunError::Exec(error @ ExecError::Start { .. })) = error.downcast_ref() {
-        return Exit::Command(error.exit_code());
-    }
-    match error.downcast_ref() {
-        Some(AskError::NoDaemon(_)) => Exit::NoDaemon,
-        _ if matches!(error.downcast_ref(), Some(mask::cli::CliError::Leak)) => Exit::Leak,
-        _ => Exit::Failed,
-    }
-}
-
-impl From<Exit> for Failure {
-    fn from(exit: Exit) -> Self {
-        Self { exit, error: None }
-    }
-}
-
-/// Everything was printed already.
-const PRINTED: Failure = Failure { exit: Exit::Failed, error: None };
-
-/// What a command does.
-type Done = Result<(), Failure>;
-
-/// A file or the output cannot be written, or a folder not be found: what, and why.
+/// A file cannot be written, or there is no such shell: what, and why.
 #[derive(Debug, thiserror::Error)]
 #[error("{what}: {source}")]
 struct IoError {
@@ -95,188 +44,146 @@ fn io_error(what: impl Into<String>) -> impl FnOnce(io::Error) -> IoError {
 /// Reads the command line, does what it says and reports how it went.
 pub fn main() -> ExitCode {
     complete::answer();
-    let result = match Cli::parse().command {
-        Command::Run(args) => run(&args),
-        Command::Check(args) => check(&args),
-        Command::Status(args) => status(&args.target, args.json, None),
-        Command::Drain(args) => tell(&args, &Request::Drain {}, |answer| {
+    match run(&Cli::parse().command) {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            let _ = writeln!(io::stderr(), "nigh: {failure}");
+            failure.exit.into()
+        }
+    }
+}
+
+fn run(command: &Command) -> Outcome {
+    match command {
+        Command::Run(args) => daemon::run(args).map(|()| Exit::Done).map_err(|error| match error {
+            daemon::RunError::Load(error) => explain(error),
+            error => error.into(),
+        }),
+        Command::Check(args) => check(args),
+        Command::Status(daemon) => status(daemon, None),
+        Command::Drain(daemon) => tell(daemon, &Request::Drain {}, |answer| {
             let seconds = answer["seconds"].as_f64().unwrap_or_default();
             format!(
                 "drained in {seconds:.1} s: the node can be stopped, and stays drained until `nigh undrain`\n"
             )
         }),
-        Command::Undrain(args) => tell(&args, &Request::Undrain {}, |_| {
+        Command::Undrain(daemon) => tell(daemon, &Request::Undrain {}, |_| {
             "in service again: prefixes are announced as soon as health allows it\n".into()
         }),
-        Command::Reload(args) => tell(&args, &Request::Reload {}, reloaded),
-        Command::Echo(args) => echo(&args),
-        Command::Oracle(args) => oracle(&args),
-        Command::Probe(args) => probe(&args),
-        Command::Gate(args) => gate(&args),
-        Command::Mask(args) => mask::cli::run(&args.command, args.json)
-            .or_else(|error| if error.is_broken_pipe() { Ok(()) } else { Err(error.into()) }),
-        Command::Lab(args) => lab(&args),
-        Command::Psock(args) => psock::cli::run(&args.command).map_err(Into::into),
-        Command::Blast(args) => blast(&args),
-        Command::Completions(args) => completions(&args),
-        Command::Man(args) => man(&args),
-    };
-    match result {
-        Ok(()) => Exit::Done.into(),
-        Err(Failure { exit, error }) => {
-            let sentence = error.map(|error| error.to_string()).unwrap_or_default();
-            if !sentence.is_empty() {
-                let _ = writeln!(io::stderr(), "nigh: {sentence}");
-            }
-            exit.into()
-        }
+        Command::Reload(daemon) => tell(daemon, &Request::Reload {}, reloaded),
+        Command::Echo(EchoArgs { command, daemon }) => match command {
+            EchoCommand::Status => status(daemon, Some("echo")),
+            EchoCommand::Operation(operation) => ask_job(daemon, "echo", operation),
+        },
+        Command::Oracle(args) => oracle(args),
+        Command::Probe(args) => probe(args),
+        Command::Gate(args) => gate(args),
+        Command::Mask(args) => Ok(mask::cli::run(&args.command, args.json)?),
+        Command::Lab(args) => lab::cli::run(&args.command, scene),
+        Command::Psock(args) => Ok(psock::cli::run(&args.command).map(|()| Exit::Done)?),
+        Command::Blast(args) => Ok(echo::blast::run(args)?),
+        Command::Completions(args) => completions(args),
+        Command::Man(args) => man(args),
     }
-}
-
-/// Sends echo requests; when nothing came back, the report has said so.
-fn blast(args: &echo::blast::Args) -> Done {
-    if echo::blast::run(args)? { Ok(()) } else { Err(PRINTED) }
-}
-
-/// Prints `text`; a reader that has seen enough (`nigh status | head -1`) is no error.
-fn print(text: &str) -> Done {
-    let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(io_error("cannot print")(error).into())
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Prints a value as JSON for programs.
-fn print_json(value: &Value) -> Done {
-    print(&format!("{value:#}\n"))
 }
 
 /// Shows on stderr everything that is wrong with a file.
 fn explain(error: LoadError) -> Failure {
-    match error {
-        LoadError::Wrong(report) => {
-            let _ = io::stderr().write_all(report.render().as_bytes());
-            let problems = match report.errors() {
-                1 => "one problem".to_owned(),
-                count => format!("{count} problems"),
-            };
-            let _ = writeln!(
-                io::stderr(),
-                "nigh: {} has {problems}; nothing was started or changed",
-                report.file.display()
-            );
-            PRINTED
-        }
-        error => error.into(),
-    }
+    let LoadError::Wrong(report) = error else { return error.into() };
+    let _ = io::stderr().write_all(report.render().as_bytes());
+    let problems = match report.errors() {
+        1 => "one problem".to_owned(),
+        count => format!("{count} problems"),
+    };
+    let file = report.file.display();
+    let sentence = format!("{file} has {problems}; nothing was started or changed");
+    Failure::new(Exit::Failed, sentence)
 }
 
-fn run(args: &crate::cli::RunArgs) -> Done {
-    daemon::run(args).map_err(|error| match error {
-        daemon::RunError::Load(error) => explain(error),
-        error => error.into(),
-    })
-}
-
-fn check(args: &CheckArgs) -> Done {
+fn check(args: &CheckArgs) -> Outcome {
     if args.schema {
-        return print_json(config::schema().as_value());
+        return Ok(print_json(config::schema().as_value())?);
     }
     let result = config::load(&args.config);
     if args.json {
         let (report, good) = match &result {
             Ok(loaded) => (&loaded.report, true),
             Err(LoadError::Wrong(report)) => (report, false),
-            Err(_) => return result.map(drop).map_err(Into::into),
+            Err(_) => return Ok(result.map(|_| Exit::Done)?),
         };
         print_json(&json!({ "file": report.file, "good": good, "findings": report.findings }))?;
-        return if good { Ok(()) } else { Err(PRINTED) };
+        return Ok(Exit::of(good));
     }
     let loaded = result.map_err(explain)?;
     let _ = io::stderr().write_all(loaded.report.render().as_bytes());
-    print(&format!("{} is good\n", args.config.display()))
+    Ok(print(&format!("{} is good\n", args.config.display()))?)
 }
 
 /// Asks the daemon that `target` names.
 fn ask(target: &Target, request: &Request) -> Result<Value, Failure> {
-    let path = target.path().map_err(explain)?;
-    Ok(client::ask(&path, request)?)
+    client::ask(&target.path().map_err(explain)?, request).map_err(unanswered)
 }
 
-/// Asks a job of the daemon that `target` names.
-fn ask_job(target: &Target, name: &str, request: &impl serde::Serialize) -> Result<Value, Failure> {
-    let path = target.path().map_err(explain)?;
-    Ok(client::ask_job(&path, name, request)?)
+fn unanswered(error: AskError) -> Failure {
+    let none = matches!(error, AskError::NoDaemon(_));
+    Failure::new(if none { Exit::NoDaemon } else { Exit::Failed }, error)
 }
 
 /// Shows the state of the node, or of one job; fails where that is not healthy.
-fn status(target: &Target, json: bool, job: Option<&str>) -> Done {
-    let state = ask(target, &Request::Status { text: false, job: job.map(str::to_owned) })?;
-    if json {
+fn status(daemon: &DaemonArgs, job: Option<&str>) -> Outcome {
+    let request = |text| Request::Status { text, job: job.map(str::to_owned) };
+    let state = ask(&daemon.target, &request(false))?;
+    if daemon.json {
         print_json(&state)?;
     } else {
-        let text = ask(target, &Request::Status { text: true, job: job.map(str::to_owned) })?;
-        print(text.as_str().unwrap_or_default())?;
+        print(ask(&daemon.target, &request(true))?.as_str().unwrap_or_default())?;
     }
-    judge(if job.is_some() { &state } else { &state["node"] })
-}
-
-/// How a command ends that has printed a state.
-fn judge(state: &Value) -> Done {
-    if state["healthy"] == false { Err(Exit::Unhealthy.into()) } else { Ok(()) }
+    Ok(Exit::of_state(if job.is_some() { &state } else { &state["node"] }))
 }
 
 /// Sends a request without arguments and prints the answer.
-fn tell(args: &ControlArgs, request: &Request, render: impl Fn(&Value) -> String) -> Done {
-    let answer = ask(&args.target, request)?;
-    if args.json { print_json(&answer) } else { print(&render(&answer)) }
+fn tell(daemon: &DaemonArgs, request: &Request, render: impl Fn(&Value) -> String) -> Outcome {
+    let answer = ask(&daemon.target, request)?;
+    Ok(if daemon.json { print_json(&answer)? } else { print(&render(&answer))? })
 }
 
-fn echo(args: &EchoArgs) -> Done {
-    let command = match &args.command {
-        EchoCommand::Status => return status(&args.target, args.json, Some("echo")),
-        EchoCommand::Operation(command) => command,
+/// Carries out a command that the daemon's job of this name answers.
+fn ask_job(daemon: &DaemonArgs, job: &str, command: &impl ControlCommand) -> Outcome {
+    let request = command.request()?;
+    let path = daemon.target.path().map_err(explain)?;
+    let progress = command.progress();
+    let answer = client::ask_job(&path, job, &request);
+    drop(progress);
+    let answer = answer.map_err(unanswered)?;
+    if daemon.json {
+        print_json(&answer)?
+    } else {
+        print(&command.render(&answer)?)?
     };
-    let answer = ask_job(&args.target, "echo", &command.request())?;
-    if args.json { print_json(&answer) } else { print(&command.render(&answer)?) }
+    Ok(command.exit(&answer))
 }
 
-fn probe(args: &ProbeArgs) -> Done {
+fn probe(ProbeArgs { command, daemon }: &ProbeArgs) -> Outcome {
     use probe::cli::Command;
-    match &args.command {
+    match command {
         Command::Show(show) => {
-            refuse(args.target.socket.is_some(), "--socket", "probe show");
-            let archive = archive_of(&args.target, show.archive.as_deref())?;
+            refuse(daemon.target.socket.is_some(), "--socket", "probe show");
+            let archive = archive_of(&daemon.target, show.archive.as_deref())?;
             let mut show = show.clone();
-            show.json |= args.json;
-            Ok(probe::show::cli::run(&show, &archive)?)
+            show.json |= daemon.json;
+            Ok(probe::show::cli::run(&show, &archive).map(|()| Exit::Done)?)
         }
         Command::Export(export) => {
-            refuse(args.target.socket.is_some(), "--socket", "probe export");
-            let archive = archive_of(&args.target, export.archive.as_deref())?;
+            refuse(daemon.target.socket.is_some(), "--socket", "probe export");
+            let archive = archive_of(&daemon.target, export.archive.as_deref())?;
             let files = probe::archive::export_days(export, &archive)?;
-            if args.json {
-                print_json(&json!(files))
+            Ok(if daemon.json {
+                print_json(&files)?
             } else {
-                print(&probe::archive::render_exported(&files))
-            }
+                print(&probe::archive::render_exported(&files))?
+            })
         }
-        Command::Operation(operation) => {
-            let progress = operation.progress();
-            let answer = ask_job(&args.target, "probe", &operation.request());
-            drop(progress);
-            let answer = answer?;
-            if args.json {
-                print_json(&answer)?
-            } else {
-                print(&operation.render(&answer)?)?
-            }
-            // The record says why.
-            if probe::cli::failed(&answer) { Err(PRINTED) } else { judge(&answer) }
-        }
+        Command::Operation(operation) => ask_job(daemon, "probe", operation),
     }
 }
 
@@ -288,41 +195,34 @@ fn refuse(given: bool, option: &str, command: &str) {
     }
 }
 
-fn gate(args: &GateArgs) -> Done {
+fn gate(GateArgs { command, daemon }: &GateArgs) -> Outcome {
     use gate::cli::Command;
-    let Target { socket, config } = &args.target;
-    let is_given = (socket.is_some(), config.is_some(), args.json);
-    match &args.command {
-        Command::Operation(operation) => {
-            let answer = ask_job(&args.target, "gate", &operation.request()?)?;
-            if args.json {
-                print_json(&answer)?
-            } else {
-                print(&operation.render(&answer)?)?
-            }
-            judge(&answer)
-        }
+    let DaemonArgs { target, json } = daemon;
+    match command {
+        Command::Operation(operation) => ask_job(daemon, "gate", operation),
         Command::Watch => {
-            refuse(is_given.2, "--json", "gate watch");
-            let path = args.target.path().map_err(explain)?;
-            Ok(gate::cli::watch(|request| client::ask_job(&path, "gate", &request))?)
+            refuse(*json, "--json", "gate watch");
+            let path = target.path().map_err(explain)?;
+            let ask = |request| client::ask_job(&path, "gate", &request);
+            Ok(gate::cli::watch(ask).map(|()| Exit::Done)?)
         }
         Command::Classify(classify) => {
-            refuse(is_given.0, "--socket", "gate classify");
-            let gate = match &args.target.config {
+            refuse(target.socket.is_some(), "--socket", "gate classify");
+            let gate = match &target.config {
                 Some(file) => Some(config::load(file).map_err(explain)?.jobs),
                 None => None,
             };
             let gate = gate.as_ref().and_then(|jobs| jobs.get::<gate::config::Config>());
             let settings = gate.map(|gate| (&gate.gate).into()).unwrap_or_default();
-            gate::cli::classify(classify, settings, args.json, &mut io::stdout().lock())
-                .or_else(|error| if error.is_broken_pipe() { Ok(()) } else { Err(error.into()) })
+            match gate::cli::classify(classify, settings, *json, &mut io::stdout().lock()) {
+                Err(error) if !error.is_broken_pipe() => Err(error.into()),
+                _ => Ok(Exit::Done),
+            }
         }
         Command::Replay(replay) => {
-            refuse(is_given.0, "--socket", "gate replay");
-            refuse(is_given.1, "--config", "gate replay");
-            let sent = gate::cli::replay(replay)?;
-            if args.json { print_json(&json!(sent)) } else { print(&sent.to_string()) }
+            refuse(target.socket.is_some(), "--socket", "gate replay");
+            refuse(target.config.is_some(), "--config", "gate replay");
+            Ok(print_result(*json, &gate::cli::replay(replay)?)?)
         }
     }
 }
@@ -342,82 +242,28 @@ fn archive_of(target: &Target, given: Option<&Path>) -> Result<PathBuf, Failure>
     Ok(state.join(probe::service::ARCHIVE))
 }
 
-fn oracle(args: &OracleArgs) -> Done {
+fn oracle(args: &OracleArgs) -> Outcome {
     use oracle::cli::Command;
-    let ask = |target: &Target| {
-        let path = target.path().map_err(explain)?;
-        Ok::<_, Failure>(move |request: &oracle::control::Request| {
-            client::ask_job(&path, "oracle", request)
-        })
-    };
-    let command = match &args.command {
-        OracleCommand::Status(daemon) => {
-            return status(&daemon.target, daemon.json, Some("oracle"));
+    match &args.command {
+        OracleCommand::Status(daemon) => status(daemon, Some("oracle")),
+        OracleCommand::Console(target) => {
+            let path = target.path().map_err(explain)?;
+            let ask = |request: &_| client::ask_job(&path, "oracle", request);
+            Ok(oracle::console::run(ask).map(|()| Exit::Done)?)
         }
-        OracleCommand::Console(target) => return Ok(oracle::console::run(ask(target)?)?),
-        OracleCommand::Operation(command) => command,
-    };
-    match command {
-        // When no answer came, the report has said so.
-        Command::Client(command) => {
-            if oracle::client::run(command)? {
-                Ok(())
-            } else {
-                Err(PRINTED)
-            }
-        }
-        Command::Operation(operation) => {
-            let daemon = operation.daemon();
-            let answer = ask(&daemon.target)?(&operation.request()?)?;
-            if daemon.json { print_json(&answer) } else { print(&operation.render(&answer)?) }
+        OracleCommand::Operation(Command::Client(command)) => Ok(oracle::client::run(command)?),
+        OracleCommand::Operation(Command::Operation(operation)) => {
+            ask_job(operation.daemon(), "oracle", operation)
         }
     }
 }
 
-fn lab(args: &LabArgs) -> Done {
-    use lab::{
-        cli::{Command, clean, exec, run},
-        control::{cli as control, files},
-    };
-    match &args.command {
-        Command::Run(args) => {
-            let (scene, stage) = scene::load(&args.scene).map_err(|error| match error {
-                SceneError::Load(error) => explain(error),
-                SceneError::Stage(error) => error.into(),
-            })?;
-            let web = args.http.map(lab::http::Listener::bind).transpose()?;
-            let code = run(args, &scene, stage, web, |text| drop(print(text)))?;
-            if code == 0 { Ok(()) } else { Err(Exit::Command(code).into()) }
-        }
-        Command::Exec(args) => Err(exec(args).into()),
-        Command::Clean(args) => print(&clean(args)?),
-        Command::Import(args) => print(&lab::import::command::run(args)?),
-        Command::Status(args) => print(&control::status(args)?),
-        Command::Path(args) => {
-            let (text, arrives) = control::path(args)?;
-            print(&text)?;
-            if arrives { Ok(()) } else { Err(PRINTED) }
-        }
-        Command::Link(args) => print(&control::link(args)?),
-        Command::Links(args) => print(&control::links(args)?),
-        Command::Node(args) => print(&control::node(args)?),
-        Command::Events(args) => Ok(control::events(args)?),
-        Command::Capture(args) => {
-            let captured = lab::capture::capture(args)?;
-            let text = match args.json {
-                true => format!("{}\n", json!(captured)),
-                false => format!("{captured}\n"),
-            };
-            if args.json && args.write != Path::new("-") {
-                return print(&text);
-            }
-            let _ = io::stderr().write_all(text.as_bytes());
-            Ok(())
-        }
-        Command::View(args) => Ok(lab::view::view(args)?),
-        Command::Gen(args) => print(&files::generate(args)?),
-        Command::Show(args) => print(&files::describe(args)?),
-    }
+/// Reads the scene of a lab.
+fn scene(path: &Path) -> Result<(Scene, Stage), Failure> {
+    scene::load(path).map_err(|error| match error {
+        SceneError::Load(error) => explain(error),
+        SceneError::Stage(error) => error.into(),
+    })
 }
 
 fn reloaded(answer: &Value) -> String {
@@ -430,18 +276,18 @@ fn reloaded(answer: &Value) -> String {
     text + &Report { file: file.into(), findings }.render()
 }
 
-fn completions(args: &CompletionsArgs) -> Done {
-    print(&complete::script(args.shell).map_err(io_error("no completions"))?)
+fn completions(args: &CompletionsArgs) -> Outcome {
+    Ok(print(&complete::script(args.shell).map_err(io_error("no completions"))?)?)
 }
 
-fn man(args: &ManArgs) -> Done {
-    let ManArgs { directory } = args;
+fn man(ManArgs { directory }: &ManArgs) -> Outcome {
     if directory == Path::new("-") {
         let page = man::first().map_err(io_error("cannot print"))?;
-        return print(&String::from_utf8_lossy(&page));
+        return Ok(print(&String::from_utf8_lossy(&page))?);
     }
     let written = man::write(directory).and_then(|()| man5::write(directory));
-    Ok(written.map_err(io_error(format!("cannot write {}", directory.display())))?)
+    written.map_err(io_error(format!("cannot write {}", directory.display())))?;
+    Ok(Exit::Done)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //! only assembles; what a job does is in the job's crate.
 //!
 //! - [`cli`]: the command line, [`commands`]: the sub-commands, [`complete`]: shell
-//!   completion, [`exit`]: exit codes, [`man`]: man pages;
+//!   completion, [`man`]: man pages;
 //! - [`config`]: the configuration file, [`man5`]: its man page;
 //! - [`daemon`]: start, signals, reload, stop; [`control`]: its control socket, [`client`]: the
 //!   other end; [`http`]: status page, metrics, health and API; [`metrics`];
@@ -20,7 +20,6 @@ pub mod complete;
 pub mod config;
 pub mod control;
 pub mod daemon;
-pub mod exit;
 pub mod http;
 pub mod jobs;
 pub mod logging;

@@ -9,7 +9,7 @@ use crate::{
 };
 use clap::{Args, Subcommand, ValueEnum};
 use ipnet::IpNet;
-use serde::de::DeserializeOwned;
+use job::command::{AnswerError, ControlCommand, Failure, read};
 use serde_json::Value;
 use std::{net::IpAddr, path::PathBuf};
 use topo::{ExternalPath, LinkProperties};
@@ -374,11 +374,6 @@ pub fn routers(ask: impl Fn(&Request) -> Option<Value>) -> Vec<String> {
     rows.into_iter().flatten().map(name).collect()
 }
 
-/// This version of the command does not understand the daemon's answer.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot understand the daemon's answer ({0}): does it run another version of nigh?")]
-pub struct RenderError(#[from] serde_json::Error);
-
 /// An operation cannot be requested.
 #[derive(Debug, thiserror::Error)]
 pub enum RequestError {
@@ -415,13 +410,12 @@ impl<T: Args> Operation<T> {
             | Self::Dump { daemon, .. } => daemon,
         }
     }
+}
 
-    /// The request to the daemon.
-    ///
-    /// # Errors
-    ///
-    /// A relative path, and the working directory is not known; or a value in a wrong unit.
-    pub fn request(&self) -> Result<Request, RequestError> {
+impl<T: Args> ControlCommand for Operation<T> {
+    type Request = Request;
+
+    fn request(&self) -> Result<Request, Failure> {
         Ok(match self {
             Self::Print { what, .. } => what.clone().request(),
             Self::Set { what, .. } => match what.clone() {
@@ -460,15 +454,7 @@ impl<T: Args> Operation<T> {
         })
     }
 
-    /// The daemon's answer as text for people.
-    ///
-    /// # Errors
-    ///
-    /// The answer does not belong to this operation.
-    pub fn render(&self, answer: &Value) -> Result<String, RenderError> {
-        fn read<T: DeserializeOwned>(answer: &Value) -> Result<T, RenderError> {
-            Ok(serde_json::from_value(answer.clone())?)
-        }
+    fn render(&self, answer: &Value) -> Result<String, AnswerError> {
         Ok(match self {
             Self::Print { what, .. } => match what {
                 Print::Routers => status::render_routers(&read::<Vec<_>>(answer)?),

@@ -7,13 +7,10 @@
 mod complete;
 mod words;
 
-use crate::{
-    cli::{Operation, RenderError},
-    control::Request,
-    status::RouterStatus,
-};
+use crate::{cli::Operation, control::Request, status::RouterStatus};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, error::ErrorKind};
 use complete::Helper;
+use job::command::ControlCommand;
 use rustyline::{Config, Editor, error::ReadlineError, history::FileHistory};
 use serde_json::Value;
 use std::{
@@ -188,9 +185,7 @@ fn answer<E: std::fmt::Display>(
     match ask(&request) {
         Err(error) => format!("error: {error}\n"),
         Ok(answer) if operation.daemon().json => format!("{answer:#}\n"),
-        Ok(answer) => operation
-            .render(&answer)
-            .unwrap_or_else(|error: RenderError| format!("error: {error}\n")),
+        Ok(answer) => operation.render(&answer).unwrap_or_else(|error| format!("error: {error}\n")),
     }
 }
 

@@ -10,8 +10,10 @@ use crate::{
 };
 use clap::{Args, Subcommand};
 use config::Bandwidth;
+use job::command::{AnswerError, ControlCommand, Exit, Failure, read};
 use serde_json::Value;
 use std::{
+    any::Any,
     fmt::Write,
     io::{IsTerminal, stderr},
     time::Duration,
@@ -235,56 +237,51 @@ impl Test {
     }
 }
 
-impl Operation {
-    /// The request to the daemon.
-    pub fn request(&self) -> Request {
-        match self {
+impl ControlCommand for Operation {
+    type Request = Request;
+
+    fn request(&self) -> Result<Request, Failure> {
+        Ok(match self {
             Self::Run { test } => Request::Run(test.order()),
             Self::Status => Request::Status,
+        })
+    }
+
+    fn render(&self, answer: &Value) -> Result<String, AnswerError> {
+        Ok(match self {
+            Self::Run { .. } => render(&read(answer)?),
+            Self::Status => status::render(&read(answer)?),
+        })
+    }
+
+    /// Fails where nothing was measured: the record says why.
+    fn exit(&self, answer: &Value) -> Exit {
+        match self {
+            Self::Run { .. } => Exit::of(answer["figures"]["kind"] != Kind::Failed.name()),
+            Self::Status => Exit::of_state(answer),
         }
     }
 
-    /// Shows the progress of the test on a terminal, until the returned value is dropped.
-    pub fn progress(&self) -> Progress {
-        let Self::Run { test } = self else { return Progress(None) };
+    fn progress(&self) -> Box<dyn Any> {
+        let Self::Run { test } = self else { return Box::new(()) };
         if !stderr().is_terminal() {
-            return Progress(None);
+            return Box::new(());
         }
         let order = test.order();
         let bar = styled(ProgressBar::new_spinner(), "{spinner} {msg} {elapsed_precise}");
         let takes = humantime::format_duration(order.takes());
         bar.set_message(format!("{} to {}, about {takes}:", order.what, order.to));
         bar.enable_steady_tick(Duration::from_millis(100));
-        Progress(Some(bar))
-    }
-
-    /// The answer as text for people.
-    ///
-    /// # Errors
-    /// The answer is not what this version expects.
-    pub fn render(&self, answer: &Value) -> Result<String, RenderError> {
-        match self {
-            Self::Run { .. } => {
-                let record: Record = serde_json::from_value(answer.clone())?;
-                Ok(render(&record))
-            }
-            Self::Status => {
-                let status: Status = serde_json::from_value(answer.clone())?;
-                Ok(status::render(&status))
-            }
-        }
+        Box::new(Progress(bar))
     }
 }
 
 /// A line on the terminal; removed when dropped.
-#[derive(Debug)]
-pub struct Progress(Option<ProgressBar>);
+struct Progress(ProgressBar);
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        if let Some(bar) = self.0.take() {
-            bar.finish_and_clear();
-        }
+        self.0.finish_and_clear();
     }
 }
 
@@ -300,16 +297,6 @@ pub fn stations(
     let status = ask(&Request::Status).and_then(|it| serde_json::from_value::<Status>(it).ok());
     status.into_iter().flat_map(|status| status.peers).map(|peer| peer.name).collect()
 }
-
-/// Whether the answer to [`Operation::Run`] is that nothing was measured.
-pub fn failed(answer: &Value) -> bool {
-    answer["figures"]["kind"] == Kind::Failed.name()
-}
-
-/// An answer is not what this version expects.
-#[derive(Debug, thiserror::Error)]
-#[error("this version does not understand the daemon's answer: {0}")]
-pub struct RenderError(#[from] serde_json::Error);
 
 /// A record as text for people.
 pub fn render(record: &Record) -> String {
@@ -434,7 +421,7 @@ mod tests {
         let line = "probe run throughput brno --duration 5s --transport udp -b 9Mbit";
         let Line { command } = Line::try_parse_from(line.split(' ')).expect("it parses");
         let Command::Operation(operation) = command else { panic!("{command:?}") };
-        let Request::Run(order) = operation.request() else { panic!("{operation:?}") };
+        let Request::Run(order) = operation.request().unwrap() else { panic!("{operation:?}") };
         assert_eq!(
             (order.duration, order.transport, order.bandwidth),
             (Some(Duration::from_secs(5)), Transport::Udp, Some(Bandwidth(9_000_000)))

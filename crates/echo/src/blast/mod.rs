@@ -22,16 +22,15 @@ pub mod search;
 pub use args::{Args, Rate};
 
 use std::{
-    fmt::Display,
     future::Future,
-    io::{self, IsTerminal, Write},
+    io::{self, IsTerminal},
     net::IpAddr,
     sync::{Arc, atomic::Ordering::Relaxed},
     thread,
     time::{Duration, Instant},
 };
 
-use serde::Serialize;
+use job::command::{Exit, PrintError, print_result};
 use terminal::progress::{ProgressBar, styled};
 use tokio::sync::oneshot;
 
@@ -129,18 +128,17 @@ pub enum BlastError {
     #[error("starting the runtime: {0}")]
     Runtime(#[source] io::Error),
     /// The result could not be printed.
-    #[error("writing the result: {0}")]
-    Print(#[source] io::Error),
+    #[error(transparent)]
+    Print(#[from] PrintError),
 }
 
-/// Runs the command line, prints the result, and returns whether an undamaged reply came or a rate was
-/// found.
+/// Runs the command line and prints the result; fails where no undamaged reply came or no rate was found.
 ///
 /// Blocks until the run is over; acts in the network namespace of the calling thread.
 ///
 /// # Errors
 /// When nothing could be sent, or something that was asked for could not be done.
-pub fn run(args: &Args) -> Result<bool, BlastError> {
+pub fn run(args: &Args) -> Result<Exit, BlastError> {
     config::target::check(args.target, &args.allow)?;
     let plan = plan(args)?;
     let live = Arc::new(Live::default());
@@ -148,27 +146,12 @@ pub fn run(args: &Args) -> Result<bool, BlastError> {
     let setup = Setup::of(&plan, args.link_speed);
     if args.find_max {
         let report = find_max(args, &plan, setup, &live)?;
-        print(args.json, &report)?;
-        Ok(report.found.rate.is_some())
+        print_result(args.json, &report)?;
+        Ok(Exit::of(report.found.rate.is_some()))
     } else {
         let report = blast(args, &plan, setup, &live)?;
-        print(args.json, &report)?;
-        Ok(report.received > 0)
-    }
-}
-
-/// Prints a result; a reader that has seen enough (`nigh blast ... | head -1`) is no error.
-fn print(json: bool, report: &(impl Serialize + Display)) -> Result<(), BlastError> {
-    let text = if json {
-        serde_json::to_string_pretty(report).map_err(io::Error::from).map_err(BlastError::Print)?
-            + "\n"
-    } else {
-        report.to_string()
-    };
-    let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(BlastError::Print(error)),
-        _ => Ok(()),
+        print_result(args.json, &report)?;
+        Ok(Exit::of(report.received > 0))
     }
 }
 

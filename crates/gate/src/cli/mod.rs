@@ -10,7 +10,7 @@ pub use classify::{ClassifyArgs, ClassifyError, classify};
 pub use replay::{ReplayArgs, ReplayError, replay};
 pub use watch::{WatchError, watch};
 
-pub use operation::{Operation, RenderError};
+pub use operation::Operation;
 
 use clap::Subcommand;
 

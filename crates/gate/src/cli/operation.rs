@@ -12,7 +12,7 @@ use clap::{
 };
 use classify::label::Category;
 use ipnet::IpNet;
-use serde::de::DeserializeOwned;
+use job::command::{AnswerError, ControlCommand, Failure, read};
 use serde_json::Value;
 
 /// The request to the daemon.
@@ -189,17 +189,10 @@ fn categories() -> impl TypedValueParser<Value = Category> {
     })
 }
 
-/// This version of the command does not understand the daemon's answer.
-#[derive(Debug, thiserror::Error)]
-#[error("the daemon's answer is not understood ({0}): is the daemon another version of nigh?")]
-pub struct RenderError(#[from] serde_json::Error);
+impl ControlCommand for Operation {
+    type Request = Request;
 
-impl Operation {
-    /// The request to the daemon.
-    ///
-    /// # Errors
-    /// The flow is not named as flows are.
-    pub fn request(&self) -> Result<Request, crate::control::BadFlow> {
+    fn request(&self) -> Result<Request, Failure> {
         Ok(match self {
             Self::Status => Request::Status,
             Self::Flows(args) => Request::Flows(FlowsOrder {
@@ -225,14 +218,7 @@ impl Operation {
         })
     }
 
-    /// The daemon's answer as text for people.
-    ///
-    /// # Errors
-    /// The answer does not belong to this command.
-    pub fn render(&self, answer: &Value) -> Result<String, RenderError> {
-        fn read<T: DeserializeOwned>(answer: &Value) -> Result<T, RenderError> {
-            Ok(serde_json::from_value(answer.clone())?)
-        }
+    fn render(&self, answer: &Value) -> Result<String, AnswerError> {
         Ok(match self {
             Self::Status => status::render(&read::<Status>(answer)?),
             Self::Flows(_) => status::render_flows(&read::<Vec<FlowRow>>(answer)?),

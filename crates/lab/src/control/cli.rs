@@ -4,9 +4,10 @@ use super::{
     AskError, ChooseError, Event, LinkChange, Links, NodeView, Path, Request, Sort, Status,
     choose::choose, show,
 };
-use crate::settings::{SettingsChange, SettingsError};
+use crate::settings::SettingsChange;
 use ::control::{Connection, Peer};
 use clap::{Args, Subcommand, ValueEnum};
+use job::command::{AnswerError, Exit, Failure, Outcome, PrintError};
 use serde::{Serialize, de::DeserializeOwned};
 use std::io::{self, BufRead, ErrorKind, Write};
 
@@ -115,38 +116,17 @@ pub struct EventsArgs {
     pub which: Which,
 }
 
-/// A command on a running lab failed.
-#[derive(Debug, thiserror::Error)]
-pub enum UseError {
-    /// It is not clear which lab is meant.
-    #[error(transparent)]
-    Choose(#[from] ChooseError),
-    /// The lab did not answer, or refused.
-    #[error(transparent)]
-    Ask(#[from] AskError),
-    /// What is to be set makes no sense.
-    #[error(transparent)]
-    Settings(#[from] SettingsError),
-    /// Nothing can be printed.
-    #[error("cannot print: {0}")]
-    Print(io::Error),
-    /// The lab's answer cannot be read.
-    #[error("this version does not understand the lab's answer: {0}")]
-    Event(serde_json::Error),
-}
-
-impl UseError {
-    /// Whether no lab runs that could be asked.
-    pub fn is_no_lab(&self) -> bool {
-        use ChooseError::{None, Unknown};
-        matches!(self, Self::Choose(None | Unknown(..)) | Self::Ask(AskError::NoDaemon(_)))
-    }
-}
-
 impl Which {
-    /// Connects to the lab that is meant.
-    pub(crate) fn connect(&self) -> Result<Connection, UseError> {
-        Ok(Connection::open(Peer::lab(&choose(self.lab.as_deref())?))?)
+    /// Connects to the lab that is meant; where none runs, the command ends with its own exit code.
+    pub(crate) fn connect(&self) -> Result<Connection, Failure> {
+        let lab = choose(self.lab.as_deref()).map_err(|error| match error {
+            ChooseError::None | ChooseError::Unknown(..) => Failure::new(Exit::NoDaemon, error),
+            error => error.into(),
+        })?;
+        Connection::open(Peer::lab(&lab)).map_err(|error| match error {
+            AskError::NoDaemon(_) => Failure::new(Exit::NoDaemon, error),
+            error => error.into(),
+        })
     }
 
     /// Asks and gives the answer as text.
@@ -154,7 +134,7 @@ impl Which {
         &self,
         request: &Request,
         show: impl Fn(&T) -> String,
-    ) -> Result<String, UseError> {
+    ) -> Result<String, Failure> {
         let answer: T = self.connect()?.ask(request)?;
         Ok(self.render(&answer, show))
     }
@@ -171,26 +151,26 @@ impl Which {
 /// How a lab is.
 ///
 /// # Errors
-/// See [`UseError`].
-pub fn status(args: &StatusArgs) -> Result<String, UseError> {
+/// No lab answers, or it refuses.
+pub fn status(args: &StatusArgs) -> Result<String, Failure> {
     args.which.ask::<Status>(&Request::Status {}, show::status)
 }
 
-/// The path of packets, and whether they arrive.
+/// The path of packets, and the exit code by whether they arrive.
 ///
 /// # Errors
-/// See [`UseError`].
-pub fn path(args: &PathArgs) -> Result<(String, bool), UseError> {
+/// No lab answers, or it refuses.
+pub fn path(args: &PathArgs) -> Result<(String, Exit), Failure> {
     let request = Request::Path { from: args.from.clone(), to: args.to.clone() };
     let path: Path = args.which.connect()?.ask(&request)?;
-    Ok((args.which.render(&path, show::path), path.stopped.is_none()))
+    Ok((args.which.render(&path, show::path), Exit::of(path.stopped.is_none())))
 }
 
 /// Shows or changes a link.
 ///
 /// # Errors
-/// See [`UseError`].
-pub fn link(args: &LinkArgs) -> Result<String, UseError> {
+/// No lab answers, or it refuses.
+pub fn link(args: &LinkArgs) -> Result<String, Failure> {
     let set = match &args.action {
         None => SettingsChange::default(),
         Some(LinkAction::Set { settings }) => settings.join(" ").parse()?,
@@ -201,8 +181,8 @@ pub fn link(args: &LinkArgs) -> Result<String, UseError> {
 /// Shows links by what they had to do.
 ///
 /// # Errors
-/// See [`UseError`].
-pub fn links(args: &LinksArgs) -> Result<String, UseError> {
+/// No lab answers, or it refuses.
+pub fn links(args: &LinksArgs) -> Result<String, Failure> {
     let request = Request::Links { sort: args.sort, limit: args.count, all: args.all };
     args.which.ask::<Links>(&request, show::links)
 }
@@ -210,8 +190,8 @@ pub fn links(args: &LinksArgs) -> Result<String, UseError> {
 /// Shows a node, takes it out or puts it back.
 ///
 /// # Errors
-/// See [`UseError`].
-pub fn node(args: &NodeArgs) -> Result<String, UseError> {
+/// No lab answers, or it refuses.
+pub fn node(args: &NodeArgs) -> Result<String, Failure> {
     let up = args.state.map(|state| state == NodeState::Up);
     args.which.ask::<NodeView>(&Request::Node { node: args.node.clone(), up }, show::node)
 }
@@ -219,25 +199,27 @@ pub fn node(args: &NodeArgs) -> Result<String, UseError> {
 /// Prints what happens until the lab ends or nobody reads any more.
 ///
 /// # Errors
-/// See [`UseError`].
-pub fn events(args: &EventsArgs) -> Result<(), UseError> {
+/// No lab answers, or it refuses.
+pub fn events(args: &EventsArgs) -> Outcome {
     let mut connection = args.which.connect()?;
-    let serde_json::Value::Object(_) = connection.ask(&Request::Events {})? else { return Ok(()) };
+    let serde_json::Value::Object(_) = connection.ask(&Request::Events {})? else {
+        return Ok(Exit::Done);
+    };
     let mut out = io::stdout().lock();
     for line in connection.stream()?.lines() {
-        let Ok(line) = line else { return Ok(()) };
+        let Ok(line) = line else { break };
         let result = match args.which.json {
             true => writeln!(out, "{line}"),
             false => {
-                let event: Event = serde_json::from_str(&line).map_err(UseError::Event)?;
+                let event: Event = serde_json::from_str(&line).map_err(AnswerError::from)?;
                 writeln!(out, "{event}")
             }
         };
         match result.and_then(|()| out.flush()) {
-            Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(()),
-            Err(error) => return Err(UseError::Print(error)),
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => break,
+            Err(error) => return Err(PrintError::from(error).into()),
             Ok(()) => {}
         }
     }
-    Ok(())
+    Ok(Exit::Done)
 }

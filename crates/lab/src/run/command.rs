@@ -4,6 +4,7 @@ use crate::{
     clean::{self, HostEntry},
     host::{HostError, Namespace, Owner},
 };
+use job::command::Exit;
 use nix::{
     mount::{MntFlags, MsFlags, mount, umount2},
     sched::{CloneFlags, unshare},
@@ -54,12 +55,12 @@ pub enum ExecError {
 impl ExecError {
     /// The exit code of env(1): 127 where the program is not found, 126 where it cannot be run, 125 for
     /// all that failed before.
-    pub fn exit_code(&self) -> u8 {
-        match self {
+    pub fn exit(&self) -> Exit {
+        Exit::Command(match self {
             Self::Start { source, .. } if source.kind() == io::ErrorKind::NotFound => 127,
             Self::Start { .. } => 126,
             _ => 125,
-        }
+        })
     }
 }
 

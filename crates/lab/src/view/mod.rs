@@ -6,12 +6,10 @@
 mod draw;
 mod model;
 
-use crate::control::{
-    AskError, Event, Request,
-    cli::{UseError, Which},
-};
+use crate::control::{AskError, Event, Request, cli::Which};
 use ::control::Connection;
 use clap::Args;
+use job::command::{Exit, Outcome};
 use model::Model;
 use ratatui::Frame;
 use std::{
@@ -37,9 +35,6 @@ pub struct ViewArgs {
 /// The view cannot be shown.
 #[derive(Debug, thiserror::Error)]
 pub enum ViewError {
-    /// It is not clear which lab is meant.
-    #[error(transparent)]
-    Use(#[from] UseError),
     /// The lab did not answer.
     #[error(transparent)]
     Ask(#[from] AskError),
@@ -51,12 +46,13 @@ pub enum ViewError {
 /// Shows a lab until `q` or Ctrl-C, or until the lab ends.
 ///
 /// # Errors
-/// See [`ViewError`].
-pub fn view(args: &ViewArgs) -> Result<(), ViewError> {
+/// No lab answers; or see [`ViewError`].
+pub fn view(args: &ViewArgs) -> Outcome {
     let which = Which { lab: args.lab.clone(), json: false };
     let connection = which.connect()?;
     let events = follow(which.connect()?)?;
-    screen::show(&mut View { connection, events, model: Model::default() }, EVERY)
+    screen::show(&mut View { connection, events, model: Model::default() }, EVERY)?;
+    Ok(Exit::Done)
 }
 
 /// A thread that takes events as they come.

@@ -1,7 +1,8 @@
 //! `nigh oracle flood`: requests without waiting for replies, to see what a server does under them.
 
-use super::{ClientError, RandomArgs, check_target, connect, interrupt::Interrupt, print};
+use super::{ClientError, RandomArgs, check_target, connect, interrupt::Interrupt};
 use ipnet::IpNet;
+use job::command::{Exit, print_result};
 use serde::Serialize;
 use std::{
     fmt,
@@ -79,10 +80,10 @@ impl fmt::Display for Report {
 ///
 /// # Errors
 /// See [`ClientError`].
-pub fn run(args: &Args) -> Result<bool, ClientError> {
+pub fn run(args: &Args) -> Result<Exit, ClientError> {
     let report = flood(args)?;
-    print(args.json, &report)?;
-    Ok(report.sent > 0)
+    print_result(args.json, &report)?;
+    Ok(Exit::of(report.sent > 0))
 }
 
 /// Sends for the time given.

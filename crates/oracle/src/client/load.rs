@@ -9,12 +9,12 @@ use super::{
     ClientError, RandomArgs, Server, check_target,
     exchange::Exchange,
     interrupt::Interrupt,
-    print,
     questions::Questions,
     summary::{Summary, Tally, Times},
 };
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use ipnet::IpNet;
+use job::command::{Exit, print_result};
 use serde::Serialize;
 use std::{
     fmt,
@@ -109,10 +109,10 @@ struct Shared<'a> {
 ///
 /// # Errors
 /// See [`ClientError`]; a lost request is none.
-pub fn run(args: &Args) -> Result<bool, ClientError> {
+pub fn run(args: &Args) -> Result<Exit, ClientError> {
     let report = load(args)?;
-    print(args.json, &report)?;
-    Ok(report.total.replies > 0)
+    print_result(args.json, &report)?;
+    Ok(Exit::of(report.total.replies > 0))
 }
 
 /// Runs the clients.

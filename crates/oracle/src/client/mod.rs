@@ -18,11 +18,10 @@ pub mod summary;
 use crate::proxidor::{self, Key, Rcode, message::QueryError};
 use clap::{Args, Subcommand};
 use ipnet::IpNet;
+use job::command::{Exit, PrintError};
 use questions::Questions;
-use serde::Serialize;
 use std::{
-    fmt::Display,
-    io::{self, Write},
+    io,
     net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket},
     time::Duration,
 };
@@ -136,6 +135,9 @@ pub enum ClientError {
     /// A thread, a runtime or a file is not available.
     #[error("{0}")]
     System(#[from] io::Error),
+    /// The result cannot be printed.
+    #[error(transparent)]
+    Print(#[from] PrintError),
 }
 
 /// Possible reasons for a missing reply.
@@ -204,28 +206,15 @@ fn check_target(server: &Server, allow: &[IpNet]) -> Result<(), ClientError> {
     Ok(config::target::check(server.address.ip(), allow)?)
 }
 
-/// Runs the command and prints the result; returns whether there was an answer.
+/// Runs the command and prints the result; fails where no answer came.
 ///
 /// # Errors
 /// See [`ClientError`].
-pub fn run(command: &Command) -> Result<bool, ClientError> {
+pub fn run(command: &Command) -> Result<Exit, ClientError> {
     match command {
         Command::Rank(args) => rank::run(args),
         Command::Ping(args) => ping::run(args),
         Command::Load(args) => load::run(args),
         Command::Flood(args) => flood::run(args),
-    }
-}
-
-/// Prints a result; a reader that has seen enough (`... | head -1`) is no error.
-fn print(json: bool, result: &(impl Serialize + Display)) -> Result<(), ClientError> {
-    let text = match json {
-        true => serde_json::to_string_pretty(result).map_err(io::Error::from)? + "\n",
-        false => result.to_string(),
-    };
-    let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
-        _ => Ok(()),
     }
 }

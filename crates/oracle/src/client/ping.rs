@@ -6,6 +6,7 @@ use super::{
     interrupt::Interrupt,
     summary::{Summary, Tally},
 };
+use job::command::Exit;
 use serde::Serialize;
 use std::{
     io::{self, Write},
@@ -55,7 +56,7 @@ struct Line {
 ///
 /// # Errors
 /// See [`ClientError`]; a lost request is none.
-pub fn run(args: &Args) -> Result<bool, ClientError> {
+pub fn run(args: &Args) -> Result<Exit, ClientError> {
     let server = args.random.server.server()?;
     let interrupt = Interrupt::listen()?;
     let mut questions = args.random.questions(&server)?;
@@ -85,7 +86,7 @@ pub fn run(args: &Args) -> Result<bool, ClientError> {
         }
     }
     summarize(args, &tally.summary(), begin.elapsed());
-    Ok(tally.replies > 0)
+    Ok(Exit::of(tally.replies > 0))
 }
 
 /// Waits until the time is over or Ctrl-C is pressed.

@@ -1,11 +1,12 @@
 //! `nigh oracle rank`: one question, one answer.
 
-use super::{ClientError, ServerArgs, exchange::Exchange, print};
+use super::{ClientError, ServerArgs, exchange::Exchange};
 use crate::{
     candidate::Candidate,
     proxidor::{Query, Rcode},
 };
 use ipnet::IpNet;
+use job::command::{Exit, print_result};
 use serde::Serialize;
 use std::{fmt, io::Read, time::Duration};
 
@@ -68,7 +69,7 @@ impl fmt::Display for Ranking {
 ///
 /// # Errors
 /// See [`ClientError`]; no answer and a refusal are errors.
-pub fn run(args: &Args) -> Result<bool, ClientError> {
+pub fn run(args: &Args) -> Result<Exit, ClientError> {
     let server = args.server.server()?;
     let candidates = candidates(&args.candidates)?;
     let (mut source4, mut source6) = (None, None);
@@ -105,8 +106,7 @@ pub fn run(args: &Args) -> Result<bool, ClientError> {
             let missing = candidates.len() - ranking.candidates.len();
             eprintln!("the reply is cut: the {missing} worst candidates are missing");
         }
-        print(args.json, &ranking)?;
-        return Ok(true);
+        return Ok(print_result(args.json, &ranking)?);
     }
     Err(ClientError::NoReply { server: server.address, tries: TRIES, timeout: args.timeout })
 }

@@ -10,9 +10,9 @@ use crate::{
     control::{Request, TopOrder},
     status::{Status, TopStatus},
 };
+use job::command::{AnswerError, read};
 use model::Model;
 use ratatui::Frame;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::{
     io::{self, IsTerminal},
@@ -33,7 +33,7 @@ pub enum WatchError<E> {
     Ask(E),
     /// The daemon's answer is of another version.
     #[error(transparent)]
-    Answer(#[from] super::RenderError),
+    Answer(#[from] AnswerError),
     /// What it would draw on is a file or a pipe.
     #[error(
         "`nigh gate watch` draws on a terminal: for a file or a program take `nigh gate status --json`"
@@ -88,14 +88,10 @@ fn look<E>(
     model: &mut Model,
 ) -> Result<(), WatchError<E>> {
     let top = Request::Top(TopOrder { by: model.by(), count: ROWS });
-    let status: Status = read(ask(Request::Status).map_err(WatchError::Ask)?)?;
-    let top: TopStatus = read(ask(top).map_err(WatchError::Ask)?)?;
+    let status: Status = read(&ask(Request::Status).map_err(WatchError::Ask)?)?;
+    let top: TopStatus = read(&ask(top).map_err(WatchError::Ask)?)?;
     model.update(Instant::now(), status, top);
     Ok(())
-}
-
-fn read<T: DeserializeOwned>(answer: Value) -> Result<T, super::RenderError> {
-    Ok(serde_json::from_value(answer)?)
 }
 
 #[cfg(test)]
