@@ -286,12 +286,7 @@ pub struct OracleArgs {
 /// `nigh oracle ...`
 #[derive(Debug, Subcommand)]
 pub enum OracleCommand {
-    /// Show the state of the oracle
-    ///
-    /// The exit code is 5 if it is not healthy.
-    #[command(after_help = "Example:\n  nigh oracle status --json")]
-    Status(DaemonArgs),
-    /// Read commands from the terminal: print, set, create, delete, reload, dump
+    /// Read commands from the terminal: status, print, set, create, delete, reload, dump
     ///
     /// With history and completion; an empty line lists the commands.
     #[command(after_help = "Example:\n  nigh oracle console")]

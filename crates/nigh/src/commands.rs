@@ -245,7 +245,6 @@ fn archive_of(target: &Target, given: Option<&Path>) -> Result<PathBuf, Failure>
 fn oracle(args: &OracleArgs) -> Outcome {
     use oracle::cli::Command;
     match &args.command {
-        OracleCommand::Status(daemon) => status(daemon, Some("oracle")),
         OracleCommand::Console(target) => {
             let path = target.path().map_err(explain)?;
             let ask = |request: &_| client::ask_job(&path, "oracle", request);

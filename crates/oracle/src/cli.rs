@@ -28,7 +28,16 @@ pub enum Command<T: Args> {
 /// A request to the daemon, by a command or by a line of the console.
 #[derive(Clone, Debug, PartialEq, Subcommand)]
 pub enum Operation<T: Args> {
-    /// Show routers, links, networks, routes, paths, threads, feeds, metrics, status
+    /// Show the state of the oracle
+    ///
+    /// The exit code is 5 if it is not healthy.
+    #[command(after_help = "Example:\n  nigh oracle status --json")]
+    Status {
+        /// Which daemon to ask, and how.
+        #[command(flatten)]
+        daemon: T,
+    },
+    /// Show routers, links, networks, routes, paths, threads, feeds, metrics
     #[command(subcommand_required = true, arg_required_else_help = true)]
     #[command(after_help = "Example:\n  nigh oracle print networks internal")]
     Print {
@@ -149,9 +158,6 @@ pub enum Print {
     /// Print the threads that answer, with their counters
     #[command(after_help = "Example:\n  nigh oracle print threads")]
     Threads,
-    /// Print the state of the oracle
-    #[command(after_help = "Example:\n  nigh oracle print status --json")]
-    Status,
     /// Print the sources of the topology: files, sessions, stations, the console
     #[command(after_help = "Example:\n  nigh oracle print feeds")]
     Feeds,
@@ -402,7 +408,8 @@ impl<T: Args> Operation<T> {
     /// How the daemon is reached.
     pub fn daemon(&self) -> &T {
         match self {
-            Self::Print { daemon, .. }
+            Self::Status { daemon }
+            | Self::Print { daemon, .. }
             | Self::Set { daemon, .. }
             | Self::Create { daemon, .. }
             | Self::Delete { daemon, .. }
@@ -417,6 +424,7 @@ impl<T: Args> ControlCommand for Operation<T> {
 
     fn request(&self) -> Result<Request, Failure> {
         Ok(match self {
+            Self::Status { .. } => Request::Status,
             Self::Print { what, .. } => what.clone().request(),
             Self::Set { what, .. } => match what.clone() {
                 Set::Link { link, property, value } => {
@@ -456,6 +464,7 @@ impl<T: Args> ControlCommand for Operation<T> {
 
     fn render(&self, answer: &Value) -> Result<String, AnswerError> {
         Ok(match self {
+            Self::Status { .. } => status::render_status(&read(answer)?),
             Self::Print { what, .. } => match what {
                 Print::Routers => status::render_routers(&read::<Vec<_>>(answer)?),
                 Print::Links { .. } => status::render_links(&read::<Vec<_>>(answer)?),
@@ -463,7 +472,6 @@ impl<T: Args> ControlCommand for Operation<T> {
                 Print::Route { .. } => status::render_routes(&read::<Vec<_>>(answer)?),
                 Print::Path { .. } => status::render_path(&read(answer)?),
                 Print::Threads => status::render_threads(&read::<Vec<_>>(answer)?),
-                Print::Status => status::render_status(&read(answer)?),
                 Print::Feeds => status::render_feeds(&read(answer)?),
                 Print::Metrics => status::render_metrics(&read::<Vec<_>>(answer)?),
             },
@@ -487,7 +495,6 @@ impl Print {
             Self::Route { router, to } => Request::Route { router, to },
             Self::Path { from, to } => Request::Path { from, to },
             Self::Threads => Request::Threads,
-            Self::Status => Request::Status,
             Self::Feeds => Request::Feeds,
             Self::Metrics => Request::Metrics,
         }

@@ -98,7 +98,7 @@ fn unknown(error: &clap::Error) -> String {
 
 /// Reads a line.
 fn read(line: &str) -> Meaning {
-    let words = match words::split(line) {
+    let mut words = match words::split(line) {
         Ok(words) => words,
         Err(error) => return Meaning::Show(format!("{error}\n")),
     };
@@ -106,6 +106,10 @@ fn read(line: &str) -> Meaning {
         None => return Meaning::Show(basic()),
         Some("exit" | "quit") => return Meaning::Leave,
         Some("help" | "?") if words.len() == 1 => return Meaning::Show(basic()),
+        // The console takes `status` behind `print`, too.
+        Some("print") if words.get(1).is_some_and(|word| word == "status") => {
+            words.remove(0);
+        }
         Some(_) => {}
     }
     let parsed = Line::command()
@@ -221,7 +225,7 @@ mod tests {
     #[test]
     fn an_empty_line_shows_the_basic_commands() {
         let text = shown("  ");
-        for command in ["print", "set", "create", "delete", "reload", "dump", "exit"] {
+        for command in ["status", "print", "set", "create", "delete", "reload", "dump", "exit"] {
             assert!(text.contains(&format!("\n  {command:<8}")), "{command} in {text}");
         }
         assert!(text.ends_with("type one of the commands to get more specific help\n"));
@@ -259,6 +263,8 @@ mod tests {
             other => panic!("{line:?} is {other:?}"),
         };
         assert_eq!(request("print routers"), Request::Routers);
+        assert_eq!(request("status"), Request::Status);
+        assert_eq!(request("print status"), Request::Status);
         let side = crate::control::Side::Internal;
         let networks = Request::Networks { side, within: None, count: 1000 };
         assert_eq!(request("print networks internal"), networks);

@@ -16,7 +16,7 @@ fn or_dash<T: Display>(value: Option<T>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| value.to_string())
 }
 
-/// The whole state, for `nigh status` and `nigh oracle print status`.
+/// The whole state, for `nigh status` and `nigh oracle status`.
 pub fn render_status(status: &Status) -> String {
     let mut out = String::new();
     let health = if status.healthy { "healthy" } else { "NOT HEALTHY" };

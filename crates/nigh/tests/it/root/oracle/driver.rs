@@ -35,7 +35,7 @@ fn the_driver_answers_as_the_sockets_do_and_follows_changes_without_rights() {
     let other = "interfaces = [\"eth0\"]\nmode = \"generic\"";
     let error = stage.reload(NETWORK, other).unwrap_err().to_string();
     assert!(error.contains("oracle.mode changed: restart the daemon"), "{error}");
-    assert!(stage.done(&["print", "status"]).contains("interface eth0: native XDP"));
+    assert!(stage.done(&["status"]).contains("interface eth0: native XDP"));
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn alto_is_served_beside_it() {
     stage.client.enter(|| TcpStream::connect("192.0.2.1:6671")).unwrap();
     let status = stage.status();
     assert_eq!(status["alto"]["listen"], json!(["192.0.2.1:6671"]), "{status}");
-    assert!(stage.done(&["print", "status"]).contains("ALTO at 192.0.2.1:6671"));
+    assert!(stage.done(&["status"]).contains("ALTO at 192.0.2.1:6671"));
     let error = stage.reload(NETWORK, "").unwrap_err().to_string();
     assert!(error.contains("oracle.alto changed: restart the daemon"), "{error}");
     let more = "[oracle.alto]\nlisten = [\"192.0.2.1:6671\"]\nclasses = 5";
