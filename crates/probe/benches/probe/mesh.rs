@@ -74,7 +74,7 @@ pub(crate) fn station(number: u16, count: u16, gather_ms: u64) -> Result<(), Box
     let others: Vec<u16> = (0..count).filter(|other| *other != number).collect();
     for other in &others {
         delays.permit(SocketAddr::new(address(*other), PORT));
-        delays.admit(SessionConfig {
+        let admitted = delays.admit(SessionConfig {
             address: address(*other),
             port: None,
             ssid: Some(1),
@@ -82,6 +82,7 @@ pub(crate) fn station(number: u16, count: u16, gather_ms: u64) -> Result<(), Box
             extensions: true,
             rate: Rate { per_second: 20, burst: 100 },
         });
+        admitted.blocking_recv()?;
     }
     println!("ready");
     let mut line = String::new();

@@ -64,7 +64,7 @@ pub(crate) fn measure(figures: &mut Figures) -> Result<(), Box<dyn Error>> {
         };
         let known = |_| MaximumError::known(1_000_000);
         let reflector = there.enter(|| Delays::start(&config, known, |_, _| {}))?;
-        reflector.admit(SessionConfig {
+        let admitted = reflector.admit(SessionConfig {
             address: sender,
             port: None,
             ssid: Some(SSID),
@@ -72,6 +72,7 @@ pub(crate) fn measure(figures: &mut Figures) -> Result<(), Box<dyn Error>> {
             extensions: false,
             rate: Rate { per_second: RATE, burst: RATE },
         });
+        admitted.blocking_recv()?;
         wait_until("the session", Duration::from_secs(10), || {
             reflector.counters().reflector_sessions == 1
         })?;

@@ -42,6 +42,7 @@ use std::{
     thread::{self, JoinHandle},
     time::Duration,
 };
+use tokio::sync::oneshot;
 
 /// How long packets gather by default.
 pub const GATHER: Duration = Duration::from_millis(1);
@@ -183,7 +184,7 @@ enum Command {
     Forbid(SocketAddr),
     Open(SessionId, Box<Session>),
     Close(SessionId),
-    Admit(Box<SessionConfig>),
+    Admit(Box<SessionConfig>, oneshot::Sender<()>),
     Remove(SessionKey),
     Stop,
 }
@@ -317,9 +318,12 @@ impl Delays {
         self.order(Command::Close(session));
     }
 
-    /// Reflects packets of a sender from now on.
-    pub fn admit(&self, config: SessionConfig) {
-        self.order(Command::Admit(Box::new(config)));
+    /// Reflects packets of a sender, from when the result is ready.
+    #[must_use]
+    pub fn admit(&self, config: SessionConfig) -> oneshot::Receiver<()> {
+        let (done, admitted) = oneshot::channel();
+        self.order(Command::Admit(Box::new(config), done));
+        admitted
     }
 
     /// No longer.

@@ -90,7 +90,7 @@ fn sessions_of_both_families_and_modes_are_measured() {
     for (ssid, address) in [(1, "127.0.0.1"), (2, "::1"), (3, "127.0.0.1"), (4, "::1")] {
         let address = address.parse().unwrap();
         let key = (ssid > 2).then(|| Key::new(&[8; 32]).unwrap());
-        theirs.admit(reflected(address, ssid, key.clone()));
+        theirs.admit(reflected(address, ssid, key.clone())).blocking_recv().unwrap();
         let to = SocketAddr::new(address, port);
         ours.permit(to);
         ids.push(ours.open(session(to, ssid, key)));
@@ -123,7 +123,7 @@ fn most_replies_have_the_time_at_which_they_left() {
     let (ours, reported) = start("127.0.0.1:0", None);
     let (theirs, _) = start("127.0.0.1:0", Some("127.0.0.1:0"));
     let to = theirs.reflector_address().unwrap();
-    theirs.admit(reflected(to.ip(), 9, None));
+    theirs.admit(reflected(to.ip(), 9, None)).blocking_recv().unwrap();
     ours.permit(to);
     let slow = Session { interval: Duration::from_millis(20), ..session(to, 9, None) };
     let news = until_end(&reported, ours.open(slow));
@@ -157,7 +157,7 @@ fn errors_are_of_their_timestamps_and_not_of_before() {
     let ours = Delays::start(&config(None), worse, report).unwrap();
     let theirs = Delays::start(&config(Some("127.0.0.1:0")), worse, |_, _| {}).unwrap();
     let to = theirs.reflector_address().unwrap();
-    theirs.admit(reflected(to.ip(), 9, None));
+    theirs.admit(reflected(to.ip(), 9, None)).blocking_recv().unwrap();
     ours.permit(to);
     let samples = samples(&until_end(&reported, ours.open(session(to, 9, None))));
     assert!(!samples.is_empty());
@@ -178,7 +178,7 @@ fn packets_come_from_the_address_that_was_agreed_on() {
     let (theirs, _) = start("127.0.0.1:0", Some("127.0.0.1:0"));
     let to = theirs.reflector_address().unwrap();
     let from = Ipv4Addr::new(127, 0, 0, 2).into();
-    theirs.admit(reflected(from, 9, None));
+    theirs.admit(reflected(from, 9, None)).blocking_recv().unwrap();
     ours.permit(to);
     let session = Session { from: Some(from), ..session(to, 9, None) };
     let news = until_end(&reported, ours.open(session));
@@ -191,7 +191,10 @@ fn sessions_to_one_responder_of_twamp_light_run_side_by_side() {
     let (ours, reported) = start("127.0.0.1:0", None);
     let (theirs, _) = start("127.0.0.1:0", Some("127.0.0.1:0"));
     let to = theirs.reflector_address().unwrap();
-    theirs.admit(SessionConfig { ssid: None, extensions: false, ..reflected(to.ip(), 0, None) });
+    theirs
+        .admit(SessionConfig { ssid: None, extensions: false, ..reflected(to.ip(), 0, None) })
+        .blocking_recv()
+        .unwrap();
     ours.permit(to);
     let settings = || Settings { peer: Peer::TwampLight, ..session(to, 0, None).settings };
     let open = |_| ours.open(Session { settings: settings(), ..session(to, 0, None) });
@@ -242,7 +245,7 @@ fn unknown_peers_and_wrong_keys_are_counted_and_get_no_answer() {
     let unknown_peer = ours.open(session(to, 5, None));
     let news = until_end(&reported, unknown_peer);
     assert_eq!((outcomes(&news), samples(&news).len()), (20, 0));
-    theirs.admit(reflected(to.ip(), 6, Key::new(&[1; 16])));
+    theirs.admit(reflected(to.ip(), 6, Key::new(&[1; 16]))).blocking_recv().unwrap();
     let wrong = ours.open(session(to, 6, Key::new(&[2; 16])));
     let news = until_end(&reported, wrong);
     assert_eq!((outcomes(&news), samples(&news).len()), (20, 0));
@@ -258,7 +261,7 @@ fn extensions_come_back_with_what_was_asked_for() {
     let (ours, reported) = start("127.0.0.1:0", None);
     let (theirs, _) = start("127.0.0.1:0", Some("127.0.0.1:0"));
     let to = theirs.reflector_address().unwrap();
-    theirs.admit(reflected(to.ip(), 3, Key::new(&[1; 16])));
+    theirs.admit(reflected(to.ip(), 3, Key::new(&[1; 16]))).blocking_recv().unwrap();
     ours.permit(to);
     let mut asked = session(to, 3, Key::new(&[1; 16]));
     asked.settings.ask = Ask { class_of_service: true, ..Ask::default() };

@@ -210,11 +210,13 @@ impl<E: Fn(u64) -> MaximumError, T: FnMut(SessionId, News)> Station<E, T> {
                 }
                 Command::Open(id, session) => self.open(id, *session),
                 Command::Close(id) => self.close(id),
-                Command::Admit(config) => {
+                Command::Admit(config, done) => {
                     let driver = self.driver.as_mut();
                     if !driver.is_some_and(|driver| driver.admit(&config)) {
                         self.reflector.admit(*config);
                     }
+                    // Whoever asked may have gone meanwhile.
+                    let _ = done.send(());
                 }
                 Command::Remove(session) => {
                     if let Some(driver) = &mut self.driver {

@@ -78,7 +78,7 @@ impl Commitments {
         self.leases.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn reflect(&self, lease: Lease, ask: &DelayAsk) -> Result<Grant, String> {
+    async fn reflect(&self, lease: Lease, ask: &DelayAsk) -> Result<Grant, String> {
         let none = || "no reflector runs here".to_owned();
         let delays = self.delays.as_ref().ok_or_else(none)?;
         let port = delays.reflector_address().ok_or_else(none)?.port();
@@ -97,15 +97,18 @@ impl Commitments {
             rate: Rate { per_second: ask.rate.saturating_mul(2), burst: ask.rate.max(16) },
         };
         let session = accepted.session();
-        // Held, so that what ends is reported before what begins in its place.
-        let mut leases = self.leases();
-        let runs = |commitment: &Commitment| matches!(commitment, Commitment::Reflects(other) if *other == session);
-        if leases.values().any(runs) {
-            return Err(format!("a session of the number {} runs already", ask.ssid));
-        }
-        leases.insert(lease, Commitment::Reflects(session));
-        delays.admit(accepted);
-        drop(leases);
+        let admitted = {
+            // Held, so that what ends is reported before what begins in its place.
+            let mut leases = self.leases();
+            let runs = |commitment: &Commitment| matches!(commitment, Commitment::Reflects(other) if *other == session);
+            if leases.values().any(runs) {
+                return Err(format!("a session of the number {} runs already", ask.ssid));
+            }
+            leases.insert(lease, Commitment::Reflects(session));
+            delays.admit(accepted)
+        };
+        // The first packets come as soon as this is answered.
+        admitted.await.map_err(|_| none())?;
         let key = secret.map(|secret| secret.iter().map(|byte| format!("{byte:02x}")).collect());
         Ok(Grant::Delay { to: SocketAddr::new(own, port), key })
     }
@@ -200,7 +203,7 @@ pub(super) fn throughput_settings(test: &ThroughputAsk) -> Result<throughput::Se
 impl Actions for Commitments {
     async fn begin(&self, action: Action) -> Result<Option<Grant>, String> {
         match action {
-            Action::Reflect { lease, session, .. } => self.reflect(lease, &session).map(Some),
+            Action::Reflect { lease, session, .. } => self.reflect(lease, &session).await.map(Some),
             Action::Serve { lease, peer, test } => self.serve(lease, peer, &test).await.map(Some),
             Action::End(leases) => {
                 self.end(&leases);
@@ -236,8 +239,8 @@ mod tests {
     use super::*;
     use crate::{delay, interval::MaximumError};
 
-    #[test]
-    fn a_session_that_runs_is_not_taken_by_another_lease() {
+    #[tokio::test]
+    async fn a_session_that_runs_is_not_taken_by_another_lease() {
         let section = r#"station = [{ name = "here", addresses = ["127.0.0.1"] }]"#;
         let probe = toml::from_str(section).expect("it parses");
         let config = Config { node: "here".into(), state: "/s".into(), probe };
@@ -255,13 +258,14 @@ mod tests {
             duration_ms: 1000,
             authenticated: true,
         };
-        assert!(commitments.reflect(Lease(1), &ask).is_ok());
-        let again = commitments.reflect(Lease(2), &ask).expect_err("it runs already");
+        assert!(commitments.reflect(Lease(1), &ask).await.is_ok());
+        let again = commitments.reflect(Lease(2), &ask).await.expect_err("it runs already");
         assert!(again.contains("number 7"), "{again}");
         commitments.end(&[Lease(2)]);
         assert!(commitments.leases().contains_key(&Lease(1)), "the first goes on");
-        assert!(commitments.reflect(Lease(3), &DelayAsk { ssid: 8, ..ask.clone() }).is_ok());
+        let other = DelayAsk { ssid: 8, ..ask.clone() };
+        assert!(commitments.reflect(Lease(3), &other).await.is_ok());
         commitments.end(&[Lease(1)]);
-        assert!(commitments.reflect(Lease(4), &ask).is_ok(), "its number is free again");
+        assert!(commitments.reflect(Lease(4), &ask).await.is_ok(), "its number is free again");
     }
 }

@@ -32,7 +32,7 @@ fn plain_sessions_are_reflected_in_the_driver_and_others_at_the_socket() {
         let keyed = reflected(from, 2, Key::new(&[5; 16]));
         for reflected in [SessionConfig { extensions: false, ..reflected(from, 1, None) }, keyed] {
             let key = reflected.key.clone();
-            theirs.admit(reflected);
+            theirs.admit(reflected).blocking_recv().unwrap();
             let ssid = if key.is_none() { 1 } else { 2 };
             let settings = Settings { ssid, key, ssid_needed: true, ..Settings::default() };
             // The driver stamps when it sends: nothing is to be followed up.

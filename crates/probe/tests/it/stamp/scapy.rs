@@ -88,7 +88,7 @@ fn scapy_is_answered_as_it_expects() {
     let reflector = Some("127.0.0.1:0".parse().unwrap());
     let config = Config { sender: "127.0.0.1:0".parse().unwrap(), reflector, ..Config::default() };
     let (theirs, _) = start(&config);
-    theirs.admit(reflected(Ipv4Addr::LOCALHOST.into(), 0x4321, None));
+    theirs.admit(reflected(Ipv4Addr::LOCALHOST.into(), 0x4321, None)).blocking_recv().unwrap();
     wait_until("the session", TIMEOUT, || theirs.counters().reflector_sessions == 1).unwrap();
     let port = theirs.reflector_address().unwrap().port().to_string();
     let mut scapy = Scapy::start(&["send", &port, "17185"]);

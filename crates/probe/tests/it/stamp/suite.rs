@@ -99,7 +99,7 @@ fn stamp_suite_is_answered_as_it_expects() {
         let config = Config { sender: address, reflector: Some(address), ..Config::default() };
         let (theirs, _) = start(&config);
         let key = keyed.then(|| Key::new(&SECRET).unwrap());
-        theirs.admit(reflected(Ipv4Addr::LOCALHOST.into(), 7, key));
+        theirs.admit(reflected(Ipv4Addr::LOCALHOST.into(), 7, key)).blocking_recv().unwrap();
         wait_until("the session", TIMEOUT, || theirs.counters().reflector_sessions == 1).unwrap();
         let port = theirs.reflector_address().unwrap().port().to_string();
         let mut words = vec!["-r", "127.0.0.1", "-p", &port, "-c", "10", "-d", "20ms", "-L", "30"];
