@@ -8,7 +8,7 @@ const POLL: Duration = Duration::from_millis(5);
 
 /// How long tests wait for what must come. It is far beyond what anything takes, since other tests and
 /// builds may have the processors.
-pub const LIMIT: Duration = Duration::from_secs(60);
+pub const LIMIT: Duration = Duration::from_secs(120);
 
 /// Looks again and again until `condition` holds and returns how long that took.
 ///

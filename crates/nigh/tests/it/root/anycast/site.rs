@@ -153,13 +153,13 @@ pub(crate) fn assert_withdrawal_in_order(upstream: &Value) {
 /// Stops node a under pings: its routes go first, so none is lost.
 pub(crate) fn stop_without_loss(core: &Core, a: &mut Nigh) {
     let running = Pings::start(&core.client, SERVICE4, Duration::from_millis(5)).unwrap();
-    wait_until("pings", LIMIT, || running.replies().len() > 50).unwrap();
+    wait_until("pings", testbed::LIMIT, || running.replies().len() > 50).unwrap();
     a.process().signal(Signal::SIGTERM).unwrap();
     wait_until("the end", LIMIT, || a.process().ended().is_some()).unwrap();
     assert!(a.process().ended().unwrap().success(), "{}", a.wrote());
     assert_eq!(core.routes(0), [false; 2]);
     let seen = running.replies().len();
-    wait_until("pings afterwards", LIMIT, || running.replies().len() > seen + 50).unwrap();
+    wait_until("pings afterwards", testbed::LIMIT, || running.replies().len() > seen + 50).unwrap();
     let replies = running.finish().unwrap();
     assert_eq!(pings::lost(&replies), 0, "of {}", replies.len());
 }

@@ -25,7 +25,7 @@ impl Scanned {
         let namespace = Namespace::new("clamd").unwrap();
         let clamd = Clamd::start(&namespace, None).unwrap();
         let site = Site::start(&format!(
-            "refuse_for = \"0s\"\n[[gate.file]]\nname = \"no-virus\"\naction = \"scan\"\n\
+            "refuse_for = \"0s\"\non_failure = \"drop\"\n[[gate.file]]\nname = \"no-virus\"\naction = \"scan\"\n\
              application = [{application}]\n[gate.scan]\nclamd = \"{}\"\n",
             clamd.socket().display()
         ));
