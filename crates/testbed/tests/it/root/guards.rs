@@ -27,8 +27,8 @@ fn exists(name: &str) -> bool {
 #[test]
 fn a_link_carries_both_families_at_once() {
     let (left, _right) = pair();
-    left.check(&["ping", "-c", "1", "-W", "2", "192.0.2.2"]).unwrap();
-    left.check(&["ping", "-6", "-c", "1", "-W", "2", "2001:db8::2"]).unwrap();
+    left.check(&["ping", "-c", "1", "-W", "20", "192.0.2.2"]).unwrap();
+    left.check(&["ping", "-6", "-c", "1", "-W", "20", "2001:db8::2"]).unwrap();
     let shown = left.check(&["ip", "link", "show", "eth0"]).unwrap();
     assert!(shown.contains("02:00:00:00:00:01") && shown.contains("mtu 1500"), "{shown}");
 }

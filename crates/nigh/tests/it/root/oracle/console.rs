@@ -178,7 +178,7 @@ set link 10.0.0.3 east bandwidth 1000\nset link a b loss 0\nnonsense\nexit\n";
     assert!(finished.success(), "{}", finished.stderr);
     let text = finished.stdout;
     for part in [
-        "basic commands\n  print ",
+        "basic commands\n  status ",
         "Which ones",
         "192.0.2.0/24",
         "link 10.0.0.3 -> east: bandwidth 1000 Mbit/s\n",
