@@ -1,16 +1,6 @@
 //! The HTTP server of `nigh lab run --http`: a map of the running lab, and the output of its commands as JSON.
 //!
-//! | path | what |
-//! |---|---|
-//! | `/` | the map; everything it needs comes from this binary |
-//! | `/api/v1/status` | what `nigh lab status --json` prints |
-//! | `/api/v1/nodes?limit=100&after=NAME` | nodes, page by page, as `nigh lab node --json` shows one |
-//! | `/api/v1/node?name=NAME` | what `nigh lab node NAME --json` prints |
-//! | `/api/v1/links?limit=100&sort=bytes&all=false` | what `nigh lab links --json` prints |
-//! | `/api/v1/link?name=A-B` | what `nigh lab link A-B --json` prints |
-//! | `/api/v1/path?from=A&to=B` | what `nigh lab path A B --json` prints |
-//! | `/api/v1/events?limit=100&after=N` | what `nigh lab events --json` prints, the events after the first N |
-//! | `/api/v1/map?limit=300&with=NAME` | the part of the network that is drawn |
+//! `docs/lab.md` has the paths, below "Over HTTP".
 //!
 //! Nothing can be changed. Requests are answered by a thread without capabilities, one at a time, with
 //! pauses. An error is an object with the field `error`. A request must name the server by an address or as
@@ -26,7 +16,7 @@ use axum::{
     http::{StatusCode, header},
     middleware::{self, Next},
     response::{IntoResponse, Response},
-    routing::get,
+    routing::{MethodRouter, get},
 };
 use datapath::capabilities;
 use std::{
@@ -115,6 +105,30 @@ struct Shown {
     log: EventLog,
 }
 
+/// The answers: what commands print, one at a time.
+fn answers() -> [(&'static str, MethodRouter<Arc<Shown>>); 8] {
+    [
+        ("/api/v1/status", get(answers::status)),
+        ("/api/v1/nodes", get(answers::nodes)),
+        ("/api/v1/node", get(answers::node)),
+        ("/api/v1/links", get(answers::links)),
+        ("/api/v1/link", get(answers::link)),
+        ("/api/v1/path", get(answers::path)),
+        ("/api/v1/events", get(answers::events)),
+        ("/api/v1/map", get(answers::map)),
+    ]
+}
+
+/// The map with its parts.
+fn page() -> [(&'static str, MethodRouter<Arc<Shown>>); 4] {
+    [
+        ("/", get(|| file("text/html; charset=utf-8", PAGE))),
+        ("/map.css", get(|| file("text/css", STYLE))),
+        ("/map-text.js", get(|| file("text/javascript", TEXT_SCRIPT))),
+        ("/map.js", get(|| file("text/javascript", SCRIPT))),
+    ]
+}
+
 fn router(shown: Arc<Shown>) -> Router {
     let nothing = || async {
         refuse(
@@ -122,20 +136,14 @@ fn router(shown: Arc<Shown>) -> Router {
             "there is nothing here; the map is at / and the rest at /api/v1/",
         )
     };
-    Router::new()
-        .route("/api/v1/status", get(answers::status))
-        .route("/api/v1/nodes", get(answers::nodes))
-        .route("/api/v1/node", get(answers::node))
-        .route("/api/v1/links", get(answers::links))
-        .route("/api/v1/link", get(answers::link))
-        .route("/api/v1/path", get(answers::path))
-        .route("/api/v1/events", get(answers::events))
-        .route("/api/v1/map", get(answers::map))
-        .layer(middleware::from_fn_with_state(Turns::new(PAUSE), in_turn))
-        .route("/", get(|| file("text/html; charset=utf-8", PAGE)))
-        .route("/map.css", get(|| file("text/css", STYLE)))
-        .route("/map-text.js", get(|| file("text/javascript", TEXT_SCRIPT)))
-        .route("/map.js", get(|| file("text/javascript", SCRIPT)))
+    let add = |router: Router<_>, (path, handler)| router.route(path, handler);
+    let router = answers()
+        .into_iter()
+        .fold(Router::new(), add)
+        .layer(middleware::from_fn_with_state(Turns::new(PAUSE), in_turn));
+    page()
+        .into_iter()
+        .fold(router, add)
         .fallback(nothing)
         .method_not_allowed_fallback(|| async {
             refuse(StatusCode::METHOD_NOT_ALLOWED, "this is read-only: use GET")
@@ -182,6 +190,24 @@ fn is_address(host: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn the_manual_has_all_paths() {
+        let manual = include_str!("../../../docs/lab.md");
+        let (_, manual) = manual.split_once("\n## Over HTTP\n").expect("the section");
+        let (section, _) = manual.split_once("\n## ").expect("another section");
+        // The first cell of each row has the paths.
+        let cells = section.lines().filter_map(|line| line.strip_prefix("| `/")?.split('|').next());
+        let spans = cells.flat_map(|cell| cell.split('`').step_by(2));
+        let listed: BTreeSet<String> = spans
+            .map(|span| span.trim_start_matches('/').split('?').next().unwrap_or_default())
+            .map(|path| format!("/{path}"))
+            .collect();
+        let served: BTreeSet<String> =
+            answers().into_iter().chain(page()).map(|(path, _)| path.to_owned()).collect();
+        assert_eq!(listed, served);
+    }
 
     #[test]
     fn the_page_takes_nothing_from_elsewhere_and_makes_no_markup_of_names() {

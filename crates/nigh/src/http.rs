@@ -1,17 +1,6 @@
 //! The daemon's HTTP server: read-only except for measurements requested with a token.
 //!
-//! | path | content |
-//! |---|---|
-//! | `/` | status page; everything it needs comes from this binary |
-//! | `/metrics` | OpenMetrics text |
-//! | `/healthz` | 200 `ok`, or 503 and a sentence for each problem |
-//! | `/api/v1/status` | what `nigh status --json` prints |
-//! | `/api/v1/echo/ledger` | the responder's ledger |
-//! | `/api/v1/echo/top` | the busiest source prefixes |
-//! | `/api/v1/gate` | the gate: flows, applications by rate, refusals, rules, limits |
-//! | `/api/v1/gate/top` | the applications, or with `by=host` the hosts, with the highest rates now |
-//! | `/api/v1/probe/show` | measurements, with the filters of `nigh probe show` as parameters |
-//! | `POST /api/v1/probe/run` | runs a test and returns its record; off unless `[probe.request]` sets a token |
+//! [`routes`] is the table of everything that it answers; `docs/http.md` describes each route.
 
 use crate::{metrics, node::Node};
 use axum::{
@@ -21,7 +10,7 @@ use axum::{
     http::{HeaderMap, HeaderValue, StatusCode, header},
     middleware,
     response::{IntoResponse, Response},
-    routing::{get, post},
+    routing::{MethodRouter, get, post},
 };
 use echo::control::Request;
 use job::Service;
@@ -35,36 +24,48 @@ const TOP_ROWS: usize = 10;
 /// The longest body of a request to run a test, in bytes.
 const ORDER_LIMIT: usize = 16 << 10;
 
+/// A route: its method, its path, and what answers.
+pub type Route = (&'static str, &'static str, MethodRouter<Arc<Node>>);
+
 /// Everything that the daemon serves.
-pub fn router(node: Arc<Node>) -> Router {
+pub fn routes() -> Vec<Route> {
     // Requests that read the program's maps. The daemon has one thread: it spends at most half of its
     // time on them, and health checks never wait for more than one.
-    let counted = Router::new()
-        .route("/metrics", get(metrics))
-        .route("/api/v1/status", get(status))
-        .route("/api/v1/echo/ledger", get(|node| echo(node, Request::Ledger)))
-        .route("/api/v1/echo/top", get(|node| echo(node, Request::Top { count: TOP_ROWS })))
-        .route("/api/v1/gate", get(|node| gate(node, gate::control::Request::Status)))
-        .route("/api/v1/gate/top", get(gate_top))
-        .layer(middleware::from_fn_with_state(Turns::new(1), in_turn));
+    let counted = Turns::new(1);
     // The archive is read outside the daemon's thread.
-    let read = Router::new()
-        .route("/api/v1/probe/show", get(show))
-        .layer(middleware::from_fn_with_state(Turns::new(1), in_turn));
-    Router::new()
-        .route(
-            "/",
-            get(|| file("text/html; charset=utf-8", include_str!("../../../web/index.html"))),
-        )
-        .route("/status.css", get(|| file("text/css", include_str!("../../../web/status.css"))))
-        .route(
-            "/status.js",
-            get(|| file("text/javascript", include_str!("../../../web/status.js"))),
-        )
-        .route("/healthz", get(healthz))
-        .route("/api/v1/probe/run", post(run).layer(DefaultBodyLimit::max(ORDER_LIMIT)))
-        .merge(counted)
-        .merge(read)
+    let archive = Turns::new(1);
+    let page = || file("text/html; charset=utf-8", include_str!("../../../web/index.html"));
+    let style = || file("text/css", include_str!("../../../web/status.css"));
+    let script = || file("text/javascript", include_str!("../../../web/status.js"));
+    let ledger = |node| echo(node, Request::Ledger);
+    let echo_top = |node| echo(node, Request::Top { count: TOP_ROWS });
+    let gate_status = |node| gate(node, gate::control::Request::Status);
+    vec![
+        ("GET", "/", get(page)),
+        ("GET", "/status.css", get(style)),
+        ("GET", "/status.js", get(script)),
+        ("GET", "/healthz", get(healthz)),
+        ("GET", "/metrics", take_turns(&counted, get(metrics))),
+        ("GET", "/api/v1/status", take_turns(&counted, get(status))),
+        ("GET", "/api/v1/echo/ledger", take_turns(&counted, get(ledger))),
+        ("GET", "/api/v1/echo/top", take_turns(&counted, get(echo_top))),
+        ("GET", "/api/v1/gate", take_turns(&counted, get(gate_status))),
+        ("GET", "/api/v1/gate/top", take_turns(&counted, get(gate_top))),
+        ("GET", "/api/v1/probe/show", take_turns(&archive, get(show))),
+        ("POST", "/api/v1/probe/run", post(run).layer(DefaultBodyLimit::max(ORDER_LIMIT))),
+    ]
+}
+
+/// A handler whose requests run one after the other with all that have the same turns.
+fn take_turns(turns: &Turns, handler: MethodRouter<Arc<Node>>) -> MethodRouter<Arc<Node>> {
+    handler.layer(middleware::from_fn_with_state(turns.clone(), in_turn))
+}
+
+/// Routes requests to what answers them.
+pub fn router(node: Arc<Node>) -> Router {
+    let routes = routes().into_iter();
+    routes
+        .fold(Router::new(), |router, (_, path, handler)| router.route(path, handler))
         .with_state(node)
 }
 

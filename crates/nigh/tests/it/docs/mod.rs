@@ -1,10 +1,11 @@
 //! What README and docs/ say is true: configurations pass the program's own checks, commands are
-//! parsed by its command line, defaults are its defaults, links lead somewhere. `root::docs` compares
-//! names of metrics with those of a running daemon.
+//! parsed by its command line, defaults are its defaults, HTTP paths are served, links lead somewhere.
+//! `root::docs` compares names of metrics with those of a running daemon.
 
 mod commands;
 mod configuration;
 mod defaults;
+mod http;
 mod links;
 mod pages;
 
