@@ -170,4 +170,39 @@ mod tests {
             assert!(why.starts_with(&format!("{name}: ")), "{why}");
         }
     }
+
+    #[test]
+    fn the_manual_has_every_variable() {
+        let manual = include_str!("../../../docs/psock.md");
+        // Names in the first cell of a row, the default in the last.
+        let row = |line: &'static str| {
+            let row = line.strip_prefix("| `PSOCK_")?.strip_suffix(" |")?;
+            let spans = row.split(" | ").next()?.split('`').step_by(2);
+            let names = spans.filter_map(|span| span.trim_start_matches(PREFIX).split('=').next());
+            let names: Vec<&str> = names.filter(|name| !name.is_empty()).collect();
+            Some((names, row.rsplit(" | ").next()?))
+        };
+        let rows: Vec<_> = manual.lines().filter_map(row).collect();
+        let mut listed: Vec<String> =
+            rows.iter().flat_map(|(names, _)| names).map(|&name| name.to_owned()).collect();
+        let options = Options::NAMES.iter().filter(|name| **name != "path");
+        let mut known: Vec<String> =
+            options.map(|name| name.to_uppercase().replace('-', "_")).collect();
+        for (name, text) in [
+            ("PATHS", "10.0.1.2:80"),
+            ("LISTEN", "80"),
+            ("LINGER", "30s"),
+            ("COUNTERS", "file"),
+            ("VERBOSE", "yes"),
+        ] {
+            let variable = format!("{PREFIX}{name}");
+            of(&[(variable.as_str(), text)]).unwrap();
+            known.push(name.to_owned());
+        }
+        listed.sort();
+        known.sort();
+        assert_eq!(listed, known);
+        let (_, linger) = rows.iter().find(|(names, _)| names == &["LINGER"]).unwrap();
+        assert_eq!(config::duration(linger.trim_matches('`')), Ok(LINGER));
+    }
 }

@@ -281,3 +281,39 @@ fn score_json(score: &Score) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use classify::{
+        Facts,
+        flow::{Flow, Transport},
+    };
+
+    #[test]
+    fn the_manual_has_every_field_of_a_line() {
+        let socket = "192.0.2.1:80".parse().unwrap();
+        let one = Classified {
+            flow: Flow { transport: Transport::Tcp, client: socket, server: socket },
+            packets: 0,
+            with_payload: 0,
+            bytes: 0,
+            first_ns: 0,
+            last_ns: 0,
+            label: None,
+            known_after: None,
+            facts: Facts::default(),
+        };
+        let line = serde_json::to_value(Line::from(&one)).unwrap();
+        let manual = include_str!("../../../../docs/gate-classification.md");
+        let (_, fields) = manual.split_once("Fields of a JSON line: ").unwrap();
+        // Words in brackets are values.
+        let fields = fields.lines().next().unwrap().split(['(', ')']).step_by(2);
+        let mut listed: Vec<&str> =
+            fields.flat_map(|part| part.split('`').skip(1).step_by(2)).collect();
+        listed.sort_unstable();
+        let mut keys: Vec<&String> = line.as_object().unwrap().keys().collect();
+        keys.sort_unstable();
+        assert_eq!(listed, keys);
+    }
+}

@@ -346,3 +346,22 @@ fn whatever_bytes_are_wrong_the_archive_opens_or_says_why_not() {
         settled.unwrap_or_else(|error| panic!("{error}: {:?}", archive.status()));
     }
 }
+
+#[test]
+fn the_query_of_the_manual_finds_a_delay() {
+    let manual = include_str!("../../../../docs/probe-archive.md");
+    let (_, sql) = manual.split_once("archive.sqlite \"\n").expect("the command");
+    let (sql, _) = sql.split_once('"').expect("its end");
+    let folder = TempDir::new().expect("a folder");
+    let archive = open(&folder);
+    archive.put(&delay(5, "prague", "brno"));
+    archive.put(&delay(6, "brno", "prague"));
+    assert!(archive.flush());
+    let connection = rusqlite::Connection::open(folder.path().join(FILE)).expect("the database");
+    let mut query = connection.prepare(sql).expect("a query");
+    let rows = query
+        .query_map((), |row| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?)))
+        .expect("rows");
+    let rows: Vec<_> = rows.map(|row| row.expect("a row")).collect();
+    assert_eq!(rows, [("2026-01-01 00:00:05".to_owned(), 2000)]);
+}

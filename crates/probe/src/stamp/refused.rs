@@ -97,4 +97,13 @@ mod tests {
             assert_eq!(refusals.iter().nth(index), Some((reason, 1)));
         }
     }
+
+    #[test]
+    fn the_manual_has_every_reason() {
+        let manual = include_str!("../../../../docs/probe-stamp.md");
+        let (_, socket) = manual.split_once("At the socket: ").expect("the reasons");
+        let (socket, _) = socket.split_once(" In the driver: ").expect("those of the driver");
+        let listed: Vec<&str> = socket.split('`').skip(1).step_by(2).collect();
+        assert_eq!(listed, Refused::ALL.map(Refused::name));
+    }
 }

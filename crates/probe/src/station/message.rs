@@ -285,3 +285,21 @@ pub fn line(message: &impl Serialize) -> Vec<u8> {
     line.push(b'\n');
     line
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_manual_has_every_reason() {
+        let manual = include_str!("../../../../docs/probe.md");
+        let (_, reasons) = manual.split_once(" Reasons: ").expect("the reasons");
+        let reasons = reasons.lines().next().unwrap_or_default();
+        let (ending, others) =
+            reasons.split_once(" (the connection ends)").expect("those that end a connection");
+        let words = |text: &'static str| text.split('`').skip(1).step_by(2);
+        let listed = words(ending).map(|word| (word, true));
+        let listed: Vec<_> = listed.chain(words(others).map(|word| (word, false))).collect();
+        assert_eq!(listed, Reason::ALL.map(|reason| (reason.word(), reason.ends())));
+    }
+}

@@ -241,3 +241,25 @@ fn anomalies_have_suricatas_names() {
         assert_eq!(line["src_ip"], "192.0.2.7");
     }
 }
+
+#[test]
+fn the_manual_asks_for_fields_that_are_there() {
+    let manual = include_str!("../../../../../docs/gate-audit.md");
+    let lines = [
+        eve(&flow_end(Transport::Tcp, AuditAction::Limit)),
+        eve(&refusal(Transport::Tcp, AuditAction::Reset, Cause::Rule)),
+    ];
+    let mut seen = 0;
+    for command in manual.lines().filter(|line| line.starts_with("jq ")) {
+        let filter = command.split('\'').nth(1).unwrap();
+        let words = filter.split(|c: char| !(c.is_ascii_alphanumeric() || "_.$".contains(c)));
+        // `.flow.bytes_toserver`, also behind a variable.
+        for (_, path) in words.filter_map(|word| word.split_once('.')) {
+            let pointer = format!("/{}", path.replace('.', "/"));
+            let there = |line: &Value| line.pointer(&pointer).is_some_and(|value| !value.is_null());
+            assert!(path.is_empty() || lines.iter().any(there), ".{path} of {command}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 8, "only {seen} fields were found");
+}

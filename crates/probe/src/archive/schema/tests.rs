@@ -139,3 +139,33 @@ fn every_archive_has_a_number_of_its_own() {
     drop(open(&folders[0]).expect("an archive"));
     assert_eq!(number(&folders[0]), numbers[0]);
 }
+
+/// The page that describes the tables.
+const MANUAL: &str = include_str!("../../../../../docs/probe-archive.md");
+
+#[test]
+fn the_manual_has_every_table_and_column() {
+    let folder = of_version(VERSION);
+    let connection = Connection::open(folder.path().join(FILE)).expect("the database");
+    let sql = "SELECT tables.name, columns.name FROM sqlite_schema AS tables
+        JOIN pragma_table_info(tables.name) AS columns
+        WHERE tables.type = 'table' AND tables.name NOT LIKE 'sqlite_%'";
+    let mut query = connection.prepare(sql).expect("a query");
+    let rows = query
+        .query_map((), |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)))
+        .expect("rows");
+    let mut columns: Vec<_> = rows.map(|row| row.expect("a row")).collect();
+    let (_, table) =
+        MANUAL.split_once("| table | column | |\n| --- | --- | --- |\n").expect("the table");
+    let (mut listed, mut of) = (Vec::new(), String::new());
+    for row in table.lines().take_while(|line| line.starts_with('|')) {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let spans =
+            |cell: &str| cell.split('`').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>();
+        of = spans(cells[1]).pop().unwrap_or(of);
+        listed.extend(spans(cells[2]).into_iter().map(|column| (of.clone(), column)));
+    }
+    columns.sort();
+    listed.sort();
+    assert_eq!(listed, columns);
+}

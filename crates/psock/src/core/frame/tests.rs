@@ -163,3 +163,63 @@ proptest! {
         }
     }
 }
+
+/// The page that has the wire format.
+const MANUAL: &str = include_str!("../../../../../docs/psock.md");
+
+/// The octets of a body by its description, `magic (4), versions (1, 1)`; none if they vary.
+fn octets(body: &str) -> Option<usize> {
+    let groups = body.split('(').skip(1).filter_map(|rest| rest.split(')').next());
+    // `1: 0 control, 1 data` is one octet with two values.
+    let sizes = groups.flat_map(|group| group.split(':').next().unwrap_or_default().split(','));
+    sizes.map(|size| size.trim().parse::<usize>().ok()).sum()
+}
+
+#[test]
+fn the_manual_has_every_frame_with_its_octets() {
+    let (_, table) =
+        MANUAL.split_once("| kind | name | body (octets) |\n|---|---|---|\n").expect("a table");
+    let mut listed = Vec::new();
+    for row in table.lines().take_while(|line| line.starts_with('|')) {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let [_, kinds, names, body, _] = cells[..] else { panic!("{row}") };
+        for (kind, name) in kinds.split(", ").zip(names.split(", ")) {
+            listed.push((kind.parse::<u8>().expect("a number"), name.to_owned(), octets(body)));
+        }
+    }
+    let mut frames: Vec<(u8, String, usize)> = Vec::new();
+    for frame in all().iter().filter(|frame| !matches!(frame, Frame::Skipped(_))) {
+        let bytes = written(frame);
+        let name = format!("{frame:?}").split(['(', ' ']).next().unwrap_or_default().to_owned();
+        frames.push((bytes[0], name, bytes.len() - HEADER_LEN));
+    }
+    frames.dedup();
+    assert_eq!(listed.len(), frames.len());
+    for ((kind, name, octets), (number, frame, length)) in listed.into_iter().zip(frames) {
+        assert_eq!((kind, &name), (number, &frame));
+        assert!(octets.is_none_or(|octets| octets == length), "{name}: {octets:?}, {length}");
+    }
+}
+
+#[test]
+fn the_manual_has_every_driver_and_every_code() {
+    let drivers = DriverName::ALL.map(|driver| format!("{} {driver}", driver.code()));
+    assert!(MANUAL.contains(&format!("Drivers are {}.", drivers.join(", "))), "{drivers:?}");
+    let (_, codes) = MANUAL.split_once("Codes are ").expect("the codes");
+    let codes = codes.split("; others").next().unwrap_or_default().split(", ");
+    let listed: Vec<&str> = codes.filter(|part| part.starts_with(char::is_numeric)).collect();
+    let expected = [
+        (code::VERSION, "version"),
+        (code::DRIVER, "driver"),
+        (code::SESSION, "session"),
+        (code::LIMIT, "limit"),
+        (code::STOPPING, "stopping"),
+        (code::VIOLATION, "violation"),
+        (code::ABORTED, "aborted"),
+        (code::PATHS, "paths"),
+    ];
+    assert_eq!(listed.len(), expected.len(), "{listed:?}");
+    for (listed, (code, name)) in listed.iter().zip(expected) {
+        assert!(listed.starts_with(&format!("{code} {name}")), "{listed}: {code} {name}");
+    }
+}
