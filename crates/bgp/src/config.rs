@@ -159,8 +159,10 @@ pub struct BgpUpstream {
     /// The neighbour's address.
     pub peer: IpAddr,
     /// The neighbour's AS number.
+    #[schemars(range(min = 1, max = u32::MAX - 1))]
     pub peer_as: Asn,
     /// Our AS number.
+    #[schemars(range(min = 1, max = u32::MAX - 1))]
     pub local_as: Asn,
     /// The address to connect from; the system's choice when absent.
     pub local_address: Option<IpAddr>,
@@ -183,8 +185,9 @@ pub struct BgpUpstream {
     /// Large communities on every route (RFC 8092 section 3).
     #[serde(default)]
     pub large_communities: Vec<LargeCommunity>,
-    /// How often our AS number is prepended to the path, at most 32.
+    /// How often our AS number is prepended to the path.
     #[serde(default)]
+    #[schemars(range(max = PREPEND_MAX))]
     pub prepend: u8,
     /// MULTI_EXIT_DISC; none is sent when absent.
     pub med: Option<u32>,

@@ -60,8 +60,9 @@ pub struct SignatureConfig {
     pub ports: Vec<u16>,
     /// What it says: a regular expression over bytes.
     pub pattern: String,
-    /// How many bytes of that side are inspected, 1 to 4096.
+    /// How many bytes of that side are inspected.
     #[serde(default = "within")]
+    #[schemars(range(min = 1, max = MAX_WITHIN))]
     pub within: u16,
 }
 

@@ -31,7 +31,9 @@ pub use bare::{
 };
 pub use problem::{Problem, Report};
 pub use rate::{BadRate, Rate};
-pub use rules::{bad_interface, bucket, host_bits, interfaces, prefixes, source_prefixes};
+pub use rules::{
+    MAX_RATE, bad_interface, bucket, host_bits, interfaces, prefixes, source_prefixes,
+};
 pub use size::{BadSize, Size};
 
 use std::time::Duration;

@@ -9,7 +9,7 @@ const MAX_INTERFACE_NAME: usize = 15;
 /// Buckets are refilled by a clock that may step by this much: ten milliseconds at 100 Hz.
 const TICKS_PER_SECOND: u64 = 100;
 /// Highest rate and burst of a token bucket, requests (a second).
-const MAX_RATE: u64 = 1_000_000_000;
+pub const MAX_RATE: u64 = 1_000_000_000;
 /// Longest time in which a token bucket fills, seconds: a year, so that a program's clock holds it.
 const LONGEST_FILL: u64 = 365 * 86_400;
 

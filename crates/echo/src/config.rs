@@ -101,16 +101,22 @@ pub enum Fragments {
 #[serde(deny_unknown_fields, default)]
 pub struct Limit {
     /// Requests a second for each source prefix; 0 switches the limit off.
+    #[schemars(range(max = config::MAX_RATE))]
     pub rate: u64,
     /// Requests that a source prefix may send at once.
+    #[schemars(range(max = config::MAX_RATE))]
     pub burst: u64,
     /// Length of an IPv4 source prefix, in bits.
+    #[schemars(range(min = 1, max = 32))]
     pub prefix4: u8,
     /// Length of an IPv6 source prefix, in bits.
+    #[schemars(range(min = 1, max = 64))]
     pub prefix6: u8,
     /// Ceiling for the node, requests a second; 0 is none.
+    #[schemars(range(max = config::MAX_RATE))]
     pub node_rate: u64,
     /// Requests that the node answers at once under its ceiling.
+    #[schemars(range(max = config::MAX_RATE))]
     pub node_burst: u64,
 }
 
@@ -160,9 +166,11 @@ pub struct HealthConfig {
     #[schemars(with = "config::schema::Duration")]
     pub interval: Duration,
     /// So many successes in a row make a failed check healthy.
+    #[schemars(range(min = 1, max = 1000))]
     pub rise: u32,
     /// So many failures in a row make a healthy check failed; a link that is down and a program
     /// that is no longer attached count at once.
+    #[schemars(range(min = 1, max = 1000))]
     pub fall: u32,
     /// Least time between two changes of announcement upwards.
     #[serde(with = "humantime_serde")]
@@ -170,8 +178,9 @@ pub struct HealthConfig {
     pub hold: Duration,
     /// How to verify that the program answers.
     pub probe: Probe,
-    /// Largest share of the requests in an interval, 0 to 1, that may be dropped by the node's own limit;
-    /// 1 is off.
+    /// Largest share of the requests in an interval, above 0, that may be dropped by the node's own
+    /// limit; 1 is off.
+    #[schemars(range(min = 0, max = 1))]
     pub max_drop_ratio: f64,
     /// Commands (program and arguments, no shell) that exit with 0 while healthy. Each is started
     /// once a second, or once an interval if that is longer, and killed when the next is due.

@@ -5,8 +5,8 @@ mod names;
 mod tests;
 
 use crate::config::{
-    Config, Each, FileAction, FileConfig, GateConfig, LimitConfig, MAX_PACKETS, Rate, RuleAction,
-    RuleConfig, TimeConfig,
+    Config, Each, FLOWS, FileAction, FileConfig, GateConfig, LimitConfig, MAX_PACKETS, Rate,
+    RuleAction, RuleConfig, TimeConfig,
 };
 use crate::{
     alike::alike,
@@ -20,8 +20,6 @@ use std::{collections::HashSet, time::Duration};
 
 /// Most interfaces.
 const MAX_INTERFACES: usize = 8;
-/// Most flows: the table's memory is about 200 bytes each.
-const FLOWS: std::ops::RangeInclusive<u32> = 1024..=1 << 23;
 /// Most rules of each kind, groups, times, limits.
 const MAX_RULES: usize = 1000;
 /// Most entries of a list in a rule.

@@ -19,12 +19,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de::Error};
 use std::{
     net::{AddrParseError, IpAddr},
+    ops::RangeInclusive,
     path::PathBuf,
     time::Duration,
 };
 
 /// Most packets with payload that are copied of a flow that nobody has named yet.
 pub const MAX_PACKETS: u8 = 32;
+/// Fewest and most decided flows: the table's memory is about 200 bytes each.
+pub(crate) const FLOWS: RangeInclusive<u32> = 1024..=1 << 23;
 
 /// Renamed keys: the old one without indices, and the new one.
 pub const RENAMED: &[(&str, &str)] = &[
@@ -44,7 +47,8 @@ pub const RENAMED: &[(&str, &str)] = &[
 pub struct GateConfig {
     /// Interfaces towards the internal hosts, at most 8.
     pub internal: Vec<String>,
-    /// Packets with payload that are inspected until a flow is called unknown, 1 to 32.
+    /// Packets with payload that are inspected until a flow is called unknown.
+    #[schemars(range(min = 1, max = MAX_PACKETS))]
     pub packets: u8,
     /// Whether the first packets wait until the flow is decided.
     pub hold: bool,
@@ -53,6 +57,7 @@ pub struct GateConfig {
     /// Where packets from internal hosts are refused.
     pub refuse_at: RefuseAt,
     /// Decided flows at once, at most; as many undecided ones beside them.
+    #[schemars(range(min = *FLOWS.start(), max = *FLOWS.end()))]
     pub max_flows: u32,
     /// How long a refused flow's next attempts are refused at their first packet; 0s is never.
     #[serde(with = "humantime_serde")]

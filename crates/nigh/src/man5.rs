@@ -158,12 +158,14 @@ fn kind(schema: &Value) -> String {
         (_, Some("ip")) => "IP address".into(),
         (_, Some("ipv4")) => "IPv4 address".into(),
         (_, Some("ipv6")) => "IPv6 address".into(),
-        (Some("integer"), _) => match (&schema["minimum"], &schema["maximum"]) {
-            (least, most) if most.is_number() => format!("integer from {least} to {most}"),
-            _ => "integer".into(),
-        },
+        (Some(noun @ ("integer" | "number")), _) => {
+            match (&schema["minimum"], &schema["maximum"]) {
+                (least, most) if most.is_number() => format!("{noun} from {least} to {most}"),
+                (least, _) if least.as_f64() > Some(0.0) => format!("{noun} of at least {least}"),
+                _ => noun.into(),
+            }
+        }
         (Some("boolean"), _) => "boolean".into(),
-        (Some("number"), _) => "number".into(),
         _ if !words(schema).is_empty() || schema["enum"].is_array() => "one of the words".into(),
         _ => "string".into(),
     }

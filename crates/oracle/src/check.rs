@@ -2,7 +2,7 @@
 
 use crate::{
     alto,
-    config::{AdjustConfig, Config, DEFAULT_METRIC, LimitConfig, OracleConfig},
+    config::{AdjustConfig, Config, DEFAULT_METRIC, LimitConfig, MAX_THREADS, OracleConfig},
     metric::Metric,
     proxidor::MAX_METRICS,
 };
@@ -11,8 +11,6 @@ use std::{collections::HashSet, path::Path, time::Duration};
 
 /// Most addresses that are listened on.
 const MAX_LISTEN: usize = 16;
-/// Most threads that answer.
-const MAX_THREADS: usize = 256;
 /// Most adjustments.
 const MAX_ADJUSTMENTS: usize = 4096;
 /// Most prefixes of clients that may give a source.

@@ -25,6 +25,8 @@ use std::{
 
 /// Name of the metric with the configured `cost`, bit 0 of the servcode.
 pub const DEFAULT_METRIC: &str = "default";
+/// Most threads that answer.
+pub(crate) const MAX_THREADS: usize = 256;
 
 /// Renamed keys: the old dotted path and the new one.
 pub const RENAMED: &[(&str, &str)] = &[
@@ -41,6 +43,7 @@ pub struct OracleConfig {
     #[schemars(with = "Vec<config::schema::Endpoint>")]
     pub listen: Vec<SocketAddr>,
     /// Threads that answer, each on its own core; 0 means one for each core.
+    #[schemars(range(max = MAX_THREADS))]
     pub threads: usize,
     /// Interfaces on which the plain request is answered in the driver.
     pub interfaces: Vec<String>,
@@ -134,6 +137,7 @@ pub struct AdjustConfig {
     pub prefix: Option<IpNet>,
     /// The AS number in which the routes originate; or `prefix`.
     #[serde(rename = "as")]
+    #[schemars(range(min = 1))]
     pub as_number: Option<u32>,
     /// Whether it is preferred or avoided; or `penalty`.
     #[serde(rename = "do")]
@@ -157,12 +161,16 @@ pub enum Verdict {
 #[serde(deny_unknown_fields, default)]
 pub struct LimitConfig {
     /// Requests a second for each source prefix; 0 switches the limit off.
+    #[schemars(range(max = config::MAX_RATE))]
     pub rate: u64,
     /// Requests that a source prefix may send at once.
+    #[schemars(range(max = config::MAX_RATE))]
     pub burst: u64,
     /// Length of an IPv4 source prefix, in bits.
+    #[schemars(range(min = 1, max = 32))]
     pub prefix4: u8,
     /// Length of an IPv6 source prefix, in bits.
+    #[schemars(range(min = 1, max = 64))]
     pub prefix6: u8,
 }
 

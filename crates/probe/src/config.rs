@@ -268,6 +268,7 @@ pub struct TestConfig {
     #[schemars(with = "Option<config::schema::Duration>")]
     pub duration: Option<Duration>,
     /// Packets a second; 10 for `owd` and 5 for `ping` when not given.
+    #[schemars(range(min = 1, max = MAX_RATE))]
     pub rate: Option<u32>,
     /// The rate of `throughput` over UDP: `100Mbit`, or Mbit/s alone.
     pub bandwidth: Option<Bandwidth>,
@@ -314,12 +315,16 @@ pub struct MeasuredConfig {
 #[serde(deny_unknown_fields, default)]
 pub struct LimitConfig {
     /// Requests a minute that one station may send.
+    #[schemars(range(min = 1, max = 1_000_000))]
     pub requests: u32,
     /// Control connections at once.
+    #[schemars(range(min = 1, max = 10_000))]
     pub connections: usize,
     /// Delay sessions of one station at once, and as many slots.
+    #[schemars(range(min = 1, max = 1000))]
     pub sessions: usize,
     /// Packets a second of a delay session or a ping, at most.
+    #[schemars(range(min = 1, max = MAX_RATE))]
     pub rate: u32,
     /// The longest run of a throughput test that another station may ask for.
     #[serde(with = "humantime_serde")]
@@ -328,6 +333,7 @@ pub struct LimitConfig {
     /// The rate of a throughput test over UDP, at most: `1Gbit`, or Mbit/s alone.
     pub bandwidth: Bandwidth,
     /// Tests that this station runs at once, delay sessions aside.
+    #[schemars(range(min = 1, max = 10_000))]
     pub tests: usize,
 }
 
@@ -350,6 +356,7 @@ impl Default for LimitConfig {
 #[serde(deny_unknown_fields, default)]
 pub struct ReflectorConfig {
     /// UDP port of the reflector.
+    #[schemars(range(min = 1))]
     pub port: u16,
     /// Interfaces on which it answers in the driver.
     pub interfaces: Vec<String>,

@@ -34,6 +34,7 @@ pub struct Config {
     pub chat_text: bool,
     /// Records that may wait to be written; what comes beyond is counted as lost.
     #[serde(default = "queue")]
+    #[schemars(range(min = 1, max = MAX_QUEUE))]
     pub queue: usize,
     /// A file of this size is full and another one begins.
     #[serde(default = "size")]

@@ -73,6 +73,7 @@ pub struct Config {
     pub clamd: Address,
     /// Connections to clamd, and so files that are scanned at once; clamd's `MaxThreads` is the
     /// other bound.
+    #[schemars(range(min = 1, max = 1000))]
     pub connections: usize,
     /// The largest file that is scanned; clamd's `StreamMaxLength` is the other bound.
     pub max_size: Size,

@@ -39,10 +39,13 @@ pub struct AltoConfig {
     /// relative to the directory's.
     pub host: Option<String>,
     /// Into how many classes a metric's numerical costs are rounded at most.
+    #[schemars(range(min = 1, max = MAX_CLASSES))]
     pub classes: u16,
     /// Most PIDs of a network map that is given out.
+    #[schemars(range(min = 1))]
     pub max_pids: usize,
     /// Most costs in one reply.
+    #[schemars(range(min = 1))]
     pub max_costs: usize,
     /// Key of the names of PIDs, 32 hexadecimal digits. With the same key PIDs keep their names
     /// over restarts and on several nodes; none: a new one at every start.

@@ -10,10 +10,13 @@ use std::time::Duration;
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
     /// Connections at once.
+    #[schemars(range(min = 1))]
     pub connections: usize,
     /// Connections at once from one address (IPv6: one /64).
+    #[schemars(range(min = 1))]
     pub connections_per_source: usize,
     /// Requests at once on one HTTP/2 connection.
+    #[schemars(range(min = 1))]
     pub requests_per_connection: u32,
     /// Largest head of a request.
     pub head: Size,
@@ -35,6 +38,7 @@ pub struct Limits {
     /// Different resources that streams and views follow at once.
     pub followed: usize,
     /// Versions that are kept of each resource that is followed.
+    #[schemars(range(min = 1))]
     pub versions: usize,
     /// Memory for the versions that are kept of each resource that is followed.
     pub versions_size: Size,

@@ -42,6 +42,7 @@ pub struct BmpConfig {
     pub hold: Duration,
     /// The most paths that a router may report; those beyond are refused and counted.
     #[serde(default = "max_routes")]
+    #[schemars(range(min = 1))]
     pub max_routes: usize,
     /// Who may connect.
     #[serde(default, rename = "router")]
@@ -70,10 +71,13 @@ pub struct BgpLsConfig {
     pub peer: IpAddr,
     /// The port at which it listens.
     #[serde(default = "port")]
+    #[schemars(range(min = 1))]
     pub port: u16,
     /// Its AS number.
+    #[schemars(range(min = 1, max = u32::MAX - 1))]
     pub peer_as: Asn,
     /// Our AS number.
+    #[schemars(range(min = 1, max = u32::MAX - 1))]
     pub local_as: Asn,
     /// The address to connect from; the system's choice when absent.
     pub local_address: Option<IpAddr>,
@@ -96,6 +100,7 @@ pub struct BgpLsConfig {
     pub hold: Duration,
     /// The most objects that it may advertise; those beyond are refused and counted.
     #[serde(default = "max_objects")]
+    #[schemars(range(min = 1))]
     pub max_objects: usize,
     /// The bandwidth of links that are advertised without one: `10Gbit`, or Mbit/s alone.
     #[serde(default = "bandwidth", deserialize_with = "config::read_mbit")]

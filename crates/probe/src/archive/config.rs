@@ -21,6 +21,7 @@ const LONGEST: Duration = DAY.saturating_mul(36_525);
 #[serde(deny_unknown_fields, default)]
 pub struct ArchiveConfig {
     /// Records that may wait to be written; what comes beyond is counted as lost.
+    #[schemars(range(min = 1, max = MAX_QUEUE))]
     pub queue: usize,
     /// How long records are kept one by one before they become hours; 0 is for ever.
     #[serde(with = "humantime_serde")]

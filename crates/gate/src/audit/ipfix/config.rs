@@ -18,6 +18,7 @@ pub struct Config {
     #[schemars(with = "Option<config::schema::Endpoint>")]
     pub collector: Option<SocketAddr>,
     /// Observation domain: the number by which collectors distinguish this gate's flows from those of others.
+    #[schemars(range(min = 1))]
     pub domain: u32,
     /// How often the templates, which name the fields of records, are sent to the collector.
     #[serde(with = "humantime_serde")]

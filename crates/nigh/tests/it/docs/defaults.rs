@@ -73,7 +73,7 @@ const LATER: [&str; 5] =
     ["host.mtu", "host.interface", "probe.gather", "probe.test[].duration", "probe.test[].rate"];
 
 /// Where a key with a default is: its table, made where it is not there; of arrays the first entry.
-fn table_of<'t>(root: &'t mut Table, path: &[&str]) -> &'t mut Table {
+pub(crate) fn table_of<'t>(root: &'t mut Table, path: &[&str]) -> &'t mut Table {
     path.iter().fold(root, |table, key| {
         let name = key.trim_end_matches("[]");
         let value = table.entry(name).or_insert_with(|| Value::Table(Table::new()));

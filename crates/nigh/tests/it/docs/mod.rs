@@ -11,4 +11,5 @@ mod pages;
 
 pub(crate) use commands::commands;
 pub(crate) use configuration::is_configuration;
+pub(crate) use defaults::table_of;
 pub(crate) use pages::{Page, pages, repository};
