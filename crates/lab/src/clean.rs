@@ -58,6 +58,14 @@ pub struct Entry {
     pub hosts: Vec<HostEntry>,
 }
 
+impl Entry {
+    /// Whether the lab of this process is meant by `name`: the process's number, or the scene's name.
+    pub(crate) fn is_called(&self, owner: Owner, name: &str) -> bool {
+        let words = [self.scene.file_stem(), self.scene.file_name(), Some(self.scene.as_os_str())];
+        owner.pid().to_string() == name || words.into_iter().flatten().any(|word| word == name)
+    }
+}
+
 /// What was removed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Cleaned {

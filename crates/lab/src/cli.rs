@@ -128,9 +128,9 @@ pub struct ExecArgs {
     /// The host
     #[arg(value_name = "HOST")]
     pub host: String,
-    /// The process of the lab, if several labs have such a host
-    #[arg(long, value_name = "PID")]
-    pub lab: Option<u32>,
+    /// The lab, by its process's number or its scene's name [default: the only one with this host]
+    #[arg(long, value_name = "LAB")]
+    pub lab: Option<String>,
     /// The program and its arguments
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
     #[arg(value_name = "COMMAND")]
@@ -170,7 +170,7 @@ pub fn run(
         }
         Command::Exec(args) => {
             // This process becomes the command.
-            let error = run::exec(&args.host, &args.command, args.lab);
+            let error = run::exec(&args.host, &args.command, args.lab.as_deref());
             return Err(Failure::new(error.exit(), error));
         }
         Command::Clean(args) => print(&clean(args)?)?,

@@ -35,20 +35,13 @@ fn pick(mut running: Vec<(Owner, Entry)>, name: Option<&str>) -> Result<Owner, C
     }
     let all = list(&running);
     if let Some(name) = name {
-        running.retain(|(owner, entry)| is_called(*owner, entry, name));
+        running.retain(|(owner, entry)| entry.is_called(*owner, name));
     }
     match running[..] {
         [(owner, _)] => Ok(owner),
         [] => Err(ChooseError::Unknown(name.unwrap_or_default().to_owned(), all)),
         _ => Err(ChooseError::Several(list(&running))),
     }
-}
-
-/// Whether a lab is that of this process or scene.
-pub(super) fn is_called(owner: Owner, entry: &Entry, name: &str) -> bool {
-    let scene = &entry.scene;
-    let words = [scene.file_stem(), scene.file_name(), Some(scene.as_os_str())];
-    owner.pid().to_string() == name || words.into_iter().flatten().any(|word| word == name)
 }
 
 /// Names of labs by which they can be distinguished.

@@ -1,9 +1,6 @@
 //! The names that a shell offers for arguments of `nigh lab`; none where no lab answers.
 
-use super::{
-    Links, MOST_ROWS, Nodes, Request, Sort,
-    choose::{choose, is_called},
-};
+use super::{Links, MOST_ROWS, Nodes, Request, Sort, choose::choose};
 use crate::clean;
 use ::control::{Connection, Peer};
 use serde::de::DeserializeOwned;
@@ -19,7 +16,7 @@ pub fn labs() -> Vec<String> {
 /// The hosts of a lab, or of all that run.
 pub fn hosts(lab: Option<&str>) -> Vec<String> {
     let mut running = clean::running().unwrap_or_default();
-    running.retain(|(owner, entry)| lab.is_none_or(|lab| is_called(*owner, entry, lab)));
+    running.retain(|(owner, entry)| lab.is_none_or(|lab| entry.is_called(*owner, lab)));
     let hosts = running.into_iter().flat_map(|(_, entry)| entry.hosts);
     hosts.map(|host| host.name).collect::<BTreeSet<_>>().into_iter().collect()
 }

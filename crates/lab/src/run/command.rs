@@ -1,7 +1,7 @@
 //! Commands in a host: `nigh lab exec`, and the one command that a lab is run for.
 
 use crate::{
-    clean::{self, HostEntry},
+    clean::{self, Entry, HostEntry},
     host::{HostError, Namespace, Owner},
 };
 use job::command::Exit;
@@ -27,6 +27,9 @@ pub enum ExecError {
     /// The files in /run/nigh/lab cannot be read.
     #[error(transparent)]
     Clean(#[from] clean::CleanError),
+    /// No lab of this name runs.
+    #[error("no lab {0} runs")]
+    NoLab(String),
     /// No lab that runs has this host.
     #[error("{}", no_host(.0, .1))]
     NoHost(String, Vec<String>),
@@ -118,9 +121,9 @@ pub(super) fn spawn(
     })
 }
 
-/// Becomes a command in a host of a lab that runs; returns only when that fails. `lab` is the process
-/// of the lab, where there are several.
-pub fn exec(host: &str, words: &[OsString], lab: Option<u32>) -> ExecError {
+/// Becomes a command in a host of a lab that runs; returns only when that fails. `lab` is the number
+/// of the lab's process or the name of its scene, where there are several.
+pub fn exec(host: &str, words: &[OsString], lab: Option<&str>) -> ExecError {
     let Some((program, arguments)) = words.split_first() else {
         return start_error(&OsString::new())(io::ErrorKind::InvalidInput.into());
     };
@@ -131,10 +134,25 @@ pub fn exec(host: &str, words: &[OsString], lab: Option<u32>) -> ExecError {
 }
 
 /// The namespace of a host, and the lab that it is in.
-fn find(host: &str, lab: Option<u32>) -> Result<(Namespace, Owner), ExecError> {
-    let running = clean::running()?;
-    let labs = running.iter().filter(|(owner, _)| lab.is_none_or(|pid| owner.pid() == pid));
-    let hosts = || labs.clone().flat_map(|(owner, entry)| entry.hosts.iter().map(|h| (*owner, h)));
+fn find(host: &str, lab: Option<&str>) -> Result<(Namespace, Owner), ExecError> {
+    let (namespace, owner) = pick(clean::running()?, host, lab)?;
+    Ok((Namespace::open(&namespace)?, owner))
+}
+
+/// The name of the namespace of a host, among the labs that run.
+fn pick(
+    mut running: Vec<(Owner, Entry)>,
+    host: &str,
+    lab: Option<&str>,
+) -> Result<(String, Owner), ExecError> {
+    if let Some(lab) = lab {
+        running.retain(|(owner, entry)| entry.is_called(*owner, lab));
+        if running.is_empty() {
+            return Err(ExecError::NoLab(lab.to_owned()));
+        }
+    }
+    let hosts =
+        || running.iter().flat_map(|(owner, entry)| entry.hosts.iter().map(|h| (*owner, h)));
     let is_meant =
         |entry: &HostEntry| entry.name == host || entry.namespace.as_deref() == Some(host);
     let mut found = hosts().filter(|(_, entry)| is_meant(entry));
@@ -147,8 +165,37 @@ fn find(host: &str, lab: Option<u32>) -> Result<(Namespace, Owner), ExecError> {
         let all = [owner.pid()].into_iter().chain(others).collect();
         return Err(ExecError::Several(host.to_owned(), all));
     }
-    let Some(namespace) = &entry.namespace else {
-        return Err(ExecError::NoNamespace(host.to_owned()));
-    };
-    Ok((Namespace::open(namespace)?, owner))
+    match &entry.namespace {
+        Some(namespace) => Ok((namespace.clone(), owner)),
+        None => Err(ExecError::NoNamespace(host.to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lab_is_meant_by_its_process_or_its_scene() {
+        let lab = |owner: &str, scene: &str| {
+            let namespace = Some(format!("pc-{owner}"));
+            let host = HostEntry { name: "pc".into(), attach: "a".into(), namespace, made: true };
+            let entry = Entry { scene: scene.into(), hosts: vec![host] };
+            (owner.parse::<Owner>().expect("an owner"), entry)
+        };
+        let running = || vec![lab("7-1", "/a/one.toml"), lab("8-1", "/a/two.toml")];
+        let found = |host, lab| {
+            let found = pick(running(), host, lab);
+            found.map(|(namespace, _)| namespace).map_err(|error| error.to_string())
+        };
+        for lab in ["8", "two", "two.toml", "/a/two.toml"] {
+            assert_eq!(found("pc", Some(lab)), Ok("pc-8-1".to_owned()), "{lab}");
+        }
+        assert_eq!(found("pc-7-1", None), Ok("pc-7-1".to_owned()));
+        assert_eq!(found("pc", Some("three")), Err("no lab three runs".to_owned()));
+        let error = found("server", Some("one")).expect_err("no such host");
+        assert_eq!(error, "there is no host server: there are pc");
+        let error = found("pc", None).expect_err("two of them");
+        assert!(error.contains("`--lab 7`"), "{error}");
+    }
 }
