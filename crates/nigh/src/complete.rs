@@ -43,6 +43,7 @@ const NAMES: &[(&str, &str, Names)] = &[
     ("oracle print", "ROUTER", routers),
     ("oracle print route", "TO", routers),
     ("oracle set", "ROUTER", routers),
+    ("oracle set metric", "NAME", |words| oracle::cli::metrics(|it| words.ask("oracle", it))),
     ("oracle set link", "FROM", routers),
     ("oracle set link", "TO", routers),
     ("oracle create", "ROUTER", routers),
@@ -53,6 +54,7 @@ const NAMES: &[(&str, &str, Names)] = &[
     ("oracle delete link", "TO", routers),
     ("probe", "STATION", stations),
     ("probe", "STATION|ADDRESS", stations),
+    ("probe show", "TEST", tests),
 ];
 
 /// The hosts of the scene whose file was typed.
@@ -77,10 +79,15 @@ fn routers(words: &Words) -> Vec<String> {
 }
 
 fn stations(words: &Words) -> Vec<String> {
-    let file = words.value("--config", Some("-c")).unwrap_or(config::DEFAULT_FILE);
-    let configured = config::load(file.as_ref()).ok();
-    let configured = configured.as_ref().and_then(|it| it.jobs.get::<probe::config::Config>());
+    let file = words.configuration();
+    let configured = file.as_ref().and_then(|it| it.jobs.get::<probe::config::Config>());
     probe::cli::stations(configured, |request| words.ask("probe", request))
+}
+
+fn tests(words: &Words) -> Vec<String> {
+    let file = words.configuration();
+    let configured = file.as_ref().and_then(|it| it.jobs.get::<probe::config::Config>());
+    probe::cli::test_names(configured, |request| words.ask("probe", request))
 }
 
 /// The words that were typed so far.
@@ -106,6 +113,12 @@ impl Words {
 
     fn lab(&self) -> Option<&str> {
         self.value("--lab", None)
+    }
+
+    /// The configuration that is meant, if it is good.
+    fn configuration(&self) -> Option<config::Loaded> {
+        let file = self.value("--config", Some("-c")).unwrap_or(config::DEFAULT_FILE);
+        config::load(file.as_ref()).ok()
     }
 
     /// Asks a job of the daemon that is meant.

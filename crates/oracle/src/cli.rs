@@ -5,7 +5,7 @@
 
 use crate::{
     control::{LinkName, Property, Request, RouterName, Side},
-    status::{self, RouterStatus},
+    status::{self, MetricStatus, RouterStatus},
 };
 use clap::{Args, Subcommand, ValueEnum};
 use ipnet::IpNet;
@@ -378,6 +378,13 @@ pub fn routers(ask: impl Fn(&Request) -> Option<Value>) -> Vec<String> {
     let rows: Option<Vec<RouterStatus>> = answer.and_then(|it| serde_json::from_value(it).ok());
     let name = |row: RouterStatus| row.name.unwrap_or_else(|| row.router.to_string());
     rows.into_iter().flatten().map(name).collect()
+}
+
+/// The names of metrics for a shell; `ask` asks the oracle.
+pub fn metrics(ask: impl Fn(&Request) -> Option<Value>) -> Vec<String> {
+    let answer = ask(&Request::Metrics);
+    let rows: Option<Vec<MetricStatus>> = answer.and_then(|it| serde_json::from_value(it).ok());
+    rows.into_iter().flatten().map(|metric| metric.name).collect()
 }
 
 /// An operation cannot be requested.

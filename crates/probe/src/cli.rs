@@ -3,7 +3,7 @@
 use crate::{
     archive::ExportArgs,
     config::{Config, Family, Transport, What},
-    control::{Order, Request},
+    control::{ON_REQUEST, Order, Request},
     record::{Bounded, Figures, Kind, Record, Series},
     show::cli::ShowArgs,
     status::{self, Status, duration},
@@ -296,6 +296,26 @@ pub fn stations(
     }
     let status = ask(&Request::Status).and_then(|it| serde_json::from_value::<Status>(it).ok());
     status.into_iter().flat_map(|status| status.peers).map(|peer| peer.name).collect()
+}
+
+/// The names of tests, for a shell: those in `configured`, else those that the daemon reports, and
+/// that of tests on request; `ask` asks it.
+pub fn test_names(
+    configured: Option<&Config>,
+    ask: impl Fn(&Request) -> Option<Value>,
+) -> Vec<String> {
+    let mut names: Vec<String> = match configured {
+        Some(config) => config.probe.tests.iter().map(|test| test.name.clone()).collect(),
+        None => {
+            let status = ask(&Request::Status);
+            let status = status.and_then(|it| serde_json::from_value::<Status>(it).ok());
+            status.into_iter().flat_map(|status| status.tests).map(|run| run.test).collect()
+        }
+    };
+    if !names.iter().any(|name| name == ON_REQUEST) {
+        names.push(ON_REQUEST.to_owned());
+    }
+    names
 }
 
 /// A record as text for people.

@@ -5,6 +5,9 @@ use config::Bandwidth;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
+/// The name of the test in records of what was asked for.
+pub(crate) const ON_REQUEST: &str = "request";
+
 /// One request, as a JSON object on the control socket.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "kebab-case", deny_unknown_fields)]

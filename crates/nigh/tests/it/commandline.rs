@@ -153,13 +153,17 @@ fn a_shell_offers_policies_in_files_and_stations_of_the_file_that_is_named() {
     assert_eq!(policies, [path("mine.toml")]);
     let mesh = "[node]\nname = \"prague\"\n[probe.security]\nshared_key = \"/etc/nigh/mesh.key\"\n\
                 [[probe.station]]\nname = \"prague\"\naddresses = [\"192.0.2.1\"]\n\
-                [[probe.station]]\nname = \"brno\"\naddresses = [\"192.0.2.2\"]\n";
+                [[probe.station]]\nname = \"brno\"\naddresses = [\"192.0.2.2\"]\n\
+                [[probe.test]]\nname = \"delay\"\nwhat = \"owd\"\nmesh = [\"prague\", \"brno\"]\n\
+                interval = \"1m\"\n";
     std::fs::write(path("mesh.toml"), mesh).unwrap();
     assert!(nigh(&["check", "-c", &path("mesh.toml")]).status.success());
     let stations = offered(&["nigh", "probe", "-c", &path("mesh.toml"), "run", "owd", ""]);
     assert!(["prague", "brno"].iter().all(|name| stations.iter().any(|it| it == name)));
     let stations = offered(&["nigh", "probe", "-c", &path("mesh.toml"), "run", "owd", "b"]);
     assert_eq!(stations, ["brno"]);
+    let tests = offered(&["nigh", "probe", "-c", &path("mesh.toml"), "show", "--test", ""]);
+    assert_eq!(tests, ["delay", "request"]);
 }
 
 #[test]

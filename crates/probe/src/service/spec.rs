@@ -6,15 +6,12 @@ use crate::{
         self, Config, Family, LONGEST, MIN_BANDWIDTH, OVERHEAD, Target, TargetError, TestConfig,
         Transport, What,
     },
-    control::Order,
+    control::{ON_REQUEST, Order},
     schedule::{Class, jobs},
     station::message::Slot,
 };
 use ::config::Bandwidth;
 use std::{net::IpAddr, time::Duration};
-
-/// The name of the test in records of what was asked for.
-pub(super) const ON_REQUEST: &str = "request";
 
 /// A run that is to be done.
 #[derive(Clone, Debug)]
