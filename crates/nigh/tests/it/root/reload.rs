@@ -1,5 +1,7 @@
 //! A reload changes all jobs or none: a node with all of them, of which each in turn cannot take the new
-//! configuration.
+//! configuration. echo, oracle and gate fail when they commit; the station can fail only when it
+//! prepares, since it commits nothing. The contract's own test (crates/job/tests/reload.rs) fails each job
+//! at each step.
 
 use serde_json::{Value, json};
 use std::{os::unix::fs::PermissionsExt, path::Path};
@@ -85,7 +87,7 @@ fn in_force(node: &Namespace, nigh: &Nigh) -> InForce {
 }
 
 #[test]
-fn a_reload_that_any_job_cannot_commit_changes_no_job() {
+fn a_reload_that_any_job_cannot_take_changes_no_job() {
     let node = Namespace::new("node").unwrap();
     let neighbour = Namespace::new("peer").unwrap();
     let internal = Namespace::new("internal").unwrap();
@@ -112,7 +114,8 @@ fn a_reload_that_any_job_cannot_commit_changes_no_job() {
     };
     let before = in_force(&node, &nigh);
 
-    // One after the other: each has found the others ready, and those before it have committed.
+    // Where a job fails to commit, all have prepared, and those before it have committed. The station's
+    // key is read in the first step: before it echo and oracle have prepared, and none has committed.
     let wrong = [
         ("interface lo: ", {
             let native = "\"eth0\", \"lo\"]\nmode = \"native\"\n";
