@@ -33,31 +33,31 @@ use world::World;
 #[derive(Clone, Debug, PartialEq, clap::Args)]
 pub struct Generate {
     /// Routers
-    #[arg(long, default_value_t = 1_000)]
+    #[arg(long, value_name = "COUNT", default_value_t = 1_000)]
     pub nodes: u32,
     /// Another seed makes another internet of the same kind
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, value_name = "SEED", default_value_t = 1)]
     pub seed: u64,
     /// ASes at the top, which buy from nobody [default: a tenth of the routers, at most 12]
-    #[arg(long)]
+    #[arg(long, value_name = "COUNT")]
     pub tier1: Option<u32>,
     /// Share of the ASes that sell transit, from 0 to 0.9; the others are stubs
-    #[arg(long, default_value_t = 0.15)]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.15)]
     pub transit: f64,
     /// Mean number of routers of an AS that sells transit, from 1 to 1000
-    #[arg(long, default_value_t = 6.0)]
+    #[arg(long, value_name = "MEAN", default_value_t = 6.0)]
     pub routers: f64,
     /// Mean number of routers of a stub, from 1 to 1000
-    #[arg(long, default_value_t = 1.5)]
+    #[arg(long, value_name = "MEAN", default_value_t = 1.5)]
     pub stub_routers: f64,
     /// Mean number of providers of an AS, from 1 to 8
-    #[arg(long, default_value_t = 2.0)]
+    #[arg(long, value_name = "MEAN", default_value_t = 2.0)]
     pub providers: f64,
     /// Mean number of peers that an AS seeks that sells transit, from 0 to 50
-    #[arg(long, default_value_t = 4.0)]
+    #[arg(long, value_name = "MEAN", default_value_t = 4.0)]
     pub peers: f64,
     /// Mean number of IPv4 prefixes of an AS, from 1 to 1000; each has one IPv6 prefix
-    #[arg(long, default_value_t = 3.0)]
+    #[arg(long, value_name = "MEAN", default_value_t = 3.0)]
     pub prefixes: f64,
     /// Give links a rate, by tier: packets then wait for each other, which costs more to simulate
     #[arg(long)]
