@@ -58,8 +58,7 @@ impl Registry {
                 }
                 _ => names.join(""),
             };
-            let key = self.names().next().unwrap_or_default();
-            file.error_at_end(key, format!("nothing to do: add a section {list}"));
+            file.error_at_end("", format!("no job is configured: add a section {list}"));
         }
         configured
     }

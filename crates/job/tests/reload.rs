@@ -332,7 +332,7 @@ fn an_old_key_is_refused_with_the_new_one_named() {
         errors("[old]\nvalue = 1\n[two]\nvalue = 1\n"),
         ["old: `old` has another name now: write `one`"]
     );
-    assert_eq!(errors(""), ["one: nothing to do: add a section `[one]`, `[two]` or `[three]`"]);
+    assert_eq!(errors(""), [": no job is configured: add a section `[one]`, `[two]` or `[three]`"]);
 }
 
 #[tokio::test]

@@ -137,7 +137,8 @@ fn a_good_file_has_no_findings_and_its_defaults() {
 
 #[test]
 fn a_file_without_a_feature_is_refused() {
-    let nothing = "echo: nothing to do: add a section `[echo]`, `[oracle]`, `[probe]` or `[gate]`";
+    let nothing =
+        ": no job is configured: add a section `[echo]`, `[oracle]`, `[probe]` or `[gate]`";
     assert_eq!(findings("[node]"), [format!("1:7 {nothing}")]);
     assert_eq!(findings("[node]\nname=\"\"\n").last(), Some(&format!("2:8 {nothing}")));
     let anycast = "[anycast]\nprefixes = [\"192.0.2.0/24\"]\n";

@@ -85,7 +85,8 @@ impl<'a, 'i> Reader<'a, 'i> {
         }
     }
 
-    /// Reports an error about `key`, which is missing, at the end of the file.
+    /// Reports an error about `key`, which is missing, at the end of the file; without a key it is about
+    /// the whole file.
     pub fn error_at_end(&mut self, key: &str, message: String) {
         self.error(self.text.len()..self.text.len(), key, message);
     }
