@@ -46,7 +46,24 @@ pub struct Order {
     pub family: Option<Family>,
 }
 
+/// Renamed keys of an order: the old one and the new one.
+const RENAMED: [(&str, &str); 2] = [("length", "duration"), ("means", "transport")];
+
 impl Order {
+    /// Reads an order of a client that is not nigh.
+    ///
+    /// # Errors
+    /// The text is not an order: a sentence why.
+    pub fn read(text: &[u8]) -> Result<Self, String> {
+        serde_json::from_slice(text).map_err(|error| {
+            let keys: serde_json::Map<_, _> = serde_json::from_slice(text).unwrap_or_default();
+            match RENAMED.iter().find(|(old, _)| keys.contains_key(*old)) {
+                Some((old, new)) => format!("`{old}` has another name now: write `{new}`"),
+                None => error.to_string(),
+            }
+        })
+    }
+
     /// How long the test itself takes, about.
     pub fn takes(&self) -> Duration {
         match self.what {
@@ -82,5 +99,22 @@ mod tests {
         assert!(serde_json::from_str::<Request>(short).is_ok());
         let more = r#"{"ask":"run","what":"ping","to":"192.0.2.1","speed":1}"#;
         assert!(serde_json::from_str::<Request>(more).is_err());
+    }
+
+    #[test]
+    fn an_old_key_of_an_order_is_refused_with_the_new_one_named() {
+        let read = |more: &str| {
+            Order::read(format!(r#"{{"what":"throughput","to":"brno"{more}}}"#).as_bytes())
+        };
+        assert_eq!(read("").expect("an order").what, What::Throughput);
+        for (more, why) in [
+            (r#","length":"5s""#, "`length` has another name now: write `duration`"),
+            (r#","means":"udp""#, "`means` has another name now: write `transport`"),
+            (r#","speed":1"#, "unknown field `speed`"),
+        ] {
+            let error = read(more).expect_err("refused");
+            assert!(error.starts_with(why), "{error}");
+        }
+        assert!(Order::read(b"[]").is_err() && Order::read(b"").is_err());
     }
 }

@@ -232,9 +232,9 @@ impl Service {
         if !token.is_some_and(|shown| own.is(shown)) {
             return refuse(RequestError::Token);
         }
-        let order: Order = match serde_json::from_slice(body) {
+        let order = match Order::read(body) {
             Ok(order) => order,
-            Err(error) => return refuse(RequestError::Malformed(error.to_string())),
+            Err(error) => return refuse(RequestError::Malformed(error)),
         };
         if !request.may.is_empty() && !request.may.contains(&order.what) {
             return refuse(RequestError::NotPermitted(order.what));
