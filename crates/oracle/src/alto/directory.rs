@@ -61,3 +61,24 @@ pub(super) fn write<'a>(
     .to_string()
     .into_bytes()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::alto::DIRECTORY_PATH;
+
+    #[test]
+    fn the_manual_asks_for_resources_that_are_there() {
+        let offer = Offer { types: Vec::new(), testable: None, calendars: Vec::new() };
+        let resources = resources(&[], &offer);
+        let manual = include_str!("../../../../docs/oracle.md");
+        let ends = |c: char| c.is_whitespace() || c == '`';
+        let urls = manual.split("https://localhost:6671").skip(1);
+        let paths: Vec<&str> = urls.filter_map(|rest| rest.split(ends).next()).collect();
+        assert!(paths.len() >= 3, "{paths:?}");
+        for path in paths {
+            let there = path == DIRECTORY_PATH || resources.iter().any(|it| it.path == path);
+            assert!(there, "{path}");
+        }
+    }
+}

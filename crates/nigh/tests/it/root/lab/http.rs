@@ -64,6 +64,8 @@ fn every_answer_is_what_the_command_prints() {
     ] {
         assert_eq!(value(address, &format!("/api/v1/{path}")), ask(&mut lab, words), "{path}");
     }
+    // What docs/lab.md has jq show.
+    assert!(value(address, "/api/v1/path?from=pc&to=server").get("delay").is_some());
     // Time goes on between the two, and hosts look for their neighbours.
     let mut answers = [Value::Null, Value::Null];
     let agree = wait_until("two answers of the same moment", LIMIT, || {
