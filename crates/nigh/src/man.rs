@@ -76,7 +76,7 @@ fn page(command: &Command, parent: Option<&Command>) -> io::Result<Vec<u8>> {
     section("EXAMPLES", &examples, &mut page)?;
     let codes = ["The codes of all commands are in nigh(1)."].map(str::to_owned);
     let table = if parent.is_none() { Vec::new() } else { codes.to_vec() };
-    section("EXIT STATUS", &[exit, table].concat(), &mut page)?;
+    section("EXIT CODES", &[exit, table].concat(), &mut page)?;
     environment(command, parent.is_none(), &mut page)?;
     see_also(command, parent, &mut page)?;
     Ok(page)
@@ -103,7 +103,7 @@ impl Parts {
             match head {
                 "Example:" | "Examples:" => parts.examples.push(rest.to_owned()),
                 "Exit codes:" => parts.exit.push(rest.to_owned()),
-                _ if head.starts_with("The exit status") => parts.exit.push(paragraph.to_owned()),
+                _ if head.starts_with("The exit code") => parts.exit.push(paragraph.to_owned()),
                 _ => parts.notes.push(paragraph.to_owned()),
             }
         }
@@ -211,11 +211,11 @@ mod tests {
 
     #[test]
     fn a_help_is_taken_apart() {
-        let help = "Some note.\n\nThe exit status is 0 or 1.\n\nExamples:\n  nigh a\n  nigh b\n\nExit codes:\n  0  done";
+        let help = "Some note.\n\nThe exit code is 0 or 1.\n\nExamples:\n  nigh a\n  nigh b\n\nExit codes:\n  0  done";
         let strings = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
         let expected = Parts {
             examples: strings(&["  nigh a\n  nigh b"]),
-            exit: strings(&["The exit status is 0 or 1.", "  0  done"]),
+            exit: strings(&["The exit code is 0 or 1.", "  0  done"]),
             notes: strings(&["Some note."]),
         };
         assert_eq!(Parts::read(help), expected);

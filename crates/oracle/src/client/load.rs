@@ -35,7 +35,7 @@ const STACK: usize = 128 << 10;
 /// Arguments of `nigh oracle load`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
-The exit status is 0 if at least one ranking came, else 1.
+The exit code is 0 if at least one ranking came, else 1.
 
 Examples:
   nigh oracle load --clients 20 --count 1000
