@@ -381,7 +381,7 @@ function clear() {
   details();
 }
 
-// ---- what is told beside the map
+// ---- details beside the map
 
 const gauge = (link) => (link.rate ? ` (${Math.round((100 * link.bits) / link.rate)} %)` : '');
 
@@ -414,16 +414,16 @@ function details() {
 
 function showPath() {
   const [from, to] = ends;
-  const place = byId('path');
-  if (!from) return show(place, make('p', 'dim', 'Choose two places on the map, or write names or addresses.'));
-  if (!to) return show(place, make('p', 'dim', `From ${from}: now choose where to.`));
-  if (!path) return show(place, make('p', 'dim', 'asked ...'));
-  if (path.error) return show(place, make('p', 'bad', path.error));
+  const section = byId('path');
+  if (!from) return show(section, make('p', 'dim', 'Select two nodes or hosts on the map, or enter names or addresses.'));
+  if (!to) return show(section, make('p', 'dim', `From ${from}: now select the destination.`));
+  if (!path) return show(section, make('p', 'dim', 'loading ...'));
+  if (path.error) return show(section, make('p', 'bad', path.error));
   const facts = [`delay ${path.delay} one way`, path.rate ? `at most ${short(path.rate)}bit/s by ${path.bottleneck}` : 'no rate is set',
     ...(path.mtu ? [`MTU ${path.mtu}`] : []), ...(path.loss > 0 ? [`${(100 * path.loss).toFixed(2)} % lost by chance`] : [])];
   const body = path.hops.map((hop) => [button(hop.node, () => { const v = vertices.get('n' + hop.node); if (v) { chosen = { vertex: v.key }; details(); soon(); } }), hop.address || '', hop.delay]);
   if (path.host) body.push([path.host, path.address, path.delay]);
-  show(place, line(facts.join(', ')), ...(path.stopped ? [line(make('b', 'bad', `Packets do not arrive: ${path.stopped}`))] : []),
+  show(section, line(facts.join(', ')), ...(path.stopped ? [line(make('b', 'bad', `Packets do not arrive: ${path.stopped}`))] : []),
     ...(path.ecmp ? [make('p', 'dim', 'Other flows may take another path.')] : []), make('table', '', ...rows(['hop', 'address', 'delay'], body)));
 }
 
@@ -436,20 +436,20 @@ function table() {
   show(byId('links'), ...(body.length ? rows(['link', far ? 'bytes' : 'load', 'drops'], body) : [make('caption', 'dim', 'no packets yet')]));
 }
 
-const tell = {
+const eventText = {
   link: (event) => `link ${event.link} set ${settingsText(event.set)}`,
   node: (event) => `node ${event.node} is ${event.up ? 'up' : 'down'}`,
-  prohibit: (event) => `node ${event.node} lets ${event.prohibited ? 'nothing' : 'packets'} pass to ${event.prefix}`,
-  routing: (event) => (event.usable ? `routing uses ${event.link} again` : `routing goes round ${event.link}`),
+  prohibit: (event) => `node ${event.node} ${event.prohibited ? 'prohibits' : 'no longer prohibits'} ${event.prefix}`,
+  routing: (event) => (event.usable ? `routing uses ${event.link} again` : `routing avoids ${event.link}`),
   drops: (event) => `dropped ${number(event.packets)} packets: ${event.reason}`,
   missed: (event) => `${number(event.events)} events were skipped`,
 };
-function happened(events) {
+function showEvents(events) {
   const list = byId('events');
   if (events.length) byId('none')?.remove();
   for (const event of events) {
-    const words = tell[event.event] ? tell[event.event](event) : event.event;
-    list.prepend(make('li', '', make('span', 'dim', `${seconds(event.at).toFixed(1)} s `), words));
+    const text = eventText[event.event] ? eventText[event.event](event) : event.event;
+    list.prepend(make('li', '', make('span', 'dim', `${seconds(event.at).toFixed(1)} s `), text));
   }
   while (list.children.length > EVENTS) list.lastElementChild.remove();
 }
@@ -471,22 +471,22 @@ async function refresh() {
   clearTimeout(again);
   const asked = ends.join('\n');
   try {
-    // What was refused is not asked again.
+    // A path that was refused is not requested again.
     if (ends[0] && ends[1] && !(path && path.error)) {
       const found = await ask('path', [['from', ends[0]], ['to', ends[1]]]);
       if (asked === ends.join('\n')) { path = found; markPath(); showPath(); }
     }
-    const way = ((path && path.hops) || []).slice(0, 100).map((hop) => ['with', hop.node]);
-    take(await ask('map', way));
-    const told = await ask('events', after === null ? [] : [['after', after]]);
-    happened(told.events);
-    after = told.after;
+    const hops = ((path && path.hops) || []).slice(0, 100).map((hop) => ['with', hop.node]);
+    take(await ask('map', hops));
+    const recent = await ask('events', after === null ? [] : [['after', after]]);
+    showEvents(recent.events);
+    after = recent.after;
     table();
     details();
     byId('lost').textContent = '';
     soon();
   } catch (error) {
-    byId('lost').textContent = `The lab does not answer (${error.message}); what is shown is old.`;
+    byId('lost').textContent = `The lab does not answer (${error.message}); the data shown is old.`;
   }
   busy = false;
   again = setTimeout(refresh, document.hidden ? 10 * PERIOD : asked === ends.join('\n') ? PERIOD : 0);
@@ -544,12 +544,12 @@ function step(dx, dy) {
   }
   return best;
 }
-function say(text) { byId('said').textContent = text; }
+function announce(text) { byId('announcement').textContent = text; }
 canvas.addEventListener('keydown', (event) => {
   const ways = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
   if (ways[event.key]) {
     const v = step(...ways[event.key]);
-    if (v) { cursor = v.key; say(`${v.host ? 'host' : 'node'} ${v.name}${v.node && !v.node.up ? ', down' : ''}`); }
+    if (v) { cursor = v.key; announce(`${v.host ? 'host' : 'node'} ${v.name}${v.node && !v.node.up ? ', down' : ''}`); }
   } else if (event.key === 'Enter' || event.key === ' ') {
     if (vertices.has(cursor)) choose(vertices.get(cursor));
   } else if (event.key === 'Escape') clear();

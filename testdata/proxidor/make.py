@@ -171,7 +171,7 @@ def runs(candidates, limit=None, used=0):
 
 CLIENT = "192.0.2.10"       # at router 1
 FAR_CLIENT = "192.0.2.140"  # at router 3
-STRANGER = "100.64.0.9"     # the network does not know it
+UNKNOWN = "100.64.0.9"      # the network does not know it
 FILES = {}
 DEFAULT_SETTINGS = {"ttl": 60, "sources": [], "key": None, "required": False}
 
@@ -264,9 +264,9 @@ def plain():
           client="::ffff:192.0.2.140", at=2)
     asked(f, "from a sender that the network does not know", "Equal costs keep the order of the "
           "request. A candidate that the server knows nothing of goes last.", ALL,
-          client=STRANGER, at=None)
+          client=UNKNOWN, at=None)
     asked(f, "an unknown sender counts as at the default router", "the configured default router",
-          ALL, client=STRANGER, net="row with a default router", at=2)
+          ALL, client=UNKNOWN, net="row with a default router", at=2)
     asked(f, "one candidate", "at least 1", [FAR])
     asked(f, "equal costs", "Equal costs keep the order of the request.",
           ["192.0.2.130", MIDDLE, "192.0.2.129", "192.0.2.131", "192.0.2.66"])

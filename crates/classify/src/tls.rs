@@ -48,7 +48,7 @@ pub struct ClientHello {
     pub versions: Vec<u16>,
     /// Signature algorithms in the client's order.
     pub signatures: Vec<u16>,
-    /// The first protocol that it offers above TLS (RFC 7301).
+    /// The first application protocol that it offers (RFC 7301).
     pub alpn: Option<Vec<u8>>,
     /// Whether it names the server at all.
     pub named: bool,

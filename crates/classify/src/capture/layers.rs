@@ -102,7 +102,7 @@ pub enum Layers<'a> {
     Segment(Segment<'a>),
     /// A later fragment: its ports are in the first.
     Fragment(FragmentKey),
-    /// Another protocol above IP.
+    /// Another protocol over IP.
     OtherProtocol(u8),
     /// Neither version, or cut short or wrong within a header.
     Damaged,
@@ -128,7 +128,7 @@ fn version4(bytes: &[u8]) -> Option<Layers<'_>> {
         total => total,
     };
     let length = total.checked_sub(header_length).filter(|_| header_length >= ipv4::HEADER)?;
-    let above = bytes.get(header_length..total.min(bytes.len()))?;
+    let next_layer = bytes.get(header_length..total.min(bytes.len()))?;
     let identification = header.u16()?.into();
     let field = header.u16()?;
     header.take(1)?;
@@ -140,7 +140,7 @@ fn version4(bytes: &[u8]) -> Option<Layers<'_>> {
         return Some(Layers::Fragment(key));
     }
     let first_of = (field & 0x2000 != 0).then_some(key);
-    transport(above, length, protocol, (source, destination), first_of)
+    transport(next_layer, length, protocol, (source, destination), first_of)
 }
 
 fn version6(bytes: &[u8]) -> Option<Layers<'_>> {
@@ -167,13 +167,13 @@ fn version6(bytes: &[u8]) -> Option<Layers<'_>> {
             first_of = more.then_some(key);
         }
     }
-    let above = bytes.get(at..end.min(bytes.len()))?;
-    transport(above, end.checked_sub(at)?, protocol.0, (source, destination), first_of)
+    let next_layer = bytes.get(at..end.min(bytes.len()))?;
+    transport(next_layer, end.checked_sub(at)?, protocol.0, (source, destination), first_of)
 }
 
-/// Reads what is above IP, of which `length` bytes were on the wire.
+/// Reads the transport layer, of which `length` bytes were on the wire.
 fn transport(
-    above: &[u8],
+    bytes: &[u8],
     length: usize,
     protocol: u8,
     (source, destination): (IpAddr, IpAddr),
@@ -181,7 +181,7 @@ fn transport(
 ) -> Option<Layers<'_>> {
     let segment = match IpProtocol(protocol) {
         IpProtocol::TCP => {
-            let packet = tcp::Packet::new(above).ok()?;
+            let packet = tcp::Packet::new(bytes).ok()?;
             let seen = Tcp {
                 sequence: packet.sequence(),
                 acknowledgement: packet.acknowledgement(),
@@ -192,20 +192,20 @@ fn transport(
                 source: SocketAddr::new(source, packet.source_port()),
                 destination: SocketAddr::new(destination, packet.destination_port()),
                 tcp: Some(seen),
-                payload: above.get(packet.header_len()..)?,
+                payload: bytes.get(packet.header_len()..)?,
                 length: u32::try_from(length.checked_sub(packet.header_len())?).ok()?,
                 first_of,
             }
         }
         IpProtocol::UDP => {
-            let packet = udp::Packet::new(above).ok()?;
+            let packet = udp::Packet::new(bytes).ok()?;
             // Of the first fragment only its own part is here, whatever UDP's length says.
             let there = length.checked_sub(udp::HEADER)?;
             let length = match usize::from(packet.length()) {
                 0 => there,
                 length => there.min(length - udp::HEADER),
             };
-            let payload = above.get(udp::HEADER..)?;
+            let payload = bytes.get(udp::HEADER..)?;
             Segment {
                 transport: Transport::Udp,
                 source: SocketAddr::new(source, packet.source_port()),

@@ -94,7 +94,7 @@ fn every_link_leads_to_the_same_segment() {
 }
 
 #[test]
-fn what_was_cut_is_known_and_padding_is_left_out() {
+fn what_was_cut_is_known_and_padding_is_skipped() {
     let packet = udp4(b"hello world");
     let cut = segment(&packet[..packet.len() - 6]);
     assert_eq!((cut.payload, cut.length), (&b"hello"[..], 11));

@@ -26,7 +26,7 @@ fn named(label: Option<Label>) -> Option<String> {
 }
 
 #[test]
-fn sides_ports_transports_and_lengths_are_looked_at() {
+fn sides_ports_transports_and_lengths_are_checked() {
     let list = [
         one(r#"name = "chat"
             category = "chat"

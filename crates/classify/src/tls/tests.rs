@@ -137,7 +137,7 @@ fn other_beginnings_are_recognized_at_once() {
 }
 
 #[test]
-fn names_that_no_host_has_are_left_out() {
+fn names_that_no_host_has_are_skipped() {
     for (name, read) in [
         ("a.example.", Some("a.example")),
         ("xn--bcher-kva.example", Some("xn--bcher-kva.example")),

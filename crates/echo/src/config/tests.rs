@@ -87,7 +87,7 @@ fn the_whole_of_it_is_read() {
 }
 
 #[test]
-fn what_is_left_out_has_its_default() {
+fn a_missing_key_has_its_default() {
     let config = parse("[echo]\ninterfaces = [\"e\"]\naddresses = [\"192.0.2.1\"]").unwrap();
     assert_eq!(config.problems(), []);
     let echo = &config.echo;

@@ -170,7 +170,7 @@ fn a_disk_that_refuses_costs_records_that_are_counted_and_reported() {
 }
 
 #[test]
-fn kinds_that_are_left_out_and_words_of_chats_are_not_written() {
+fn skipped_kinds_and_words_of_chats_are_not_written() {
     let folder = tempfile::tempdir().unwrap();
     let config =
         Config { record: [Kind::Chat].into(), chat_text: false, ..Config::new(folder.path()) };

@@ -222,12 +222,12 @@ impl Fingerprints {
     fn identification(&self) -> Fingerprint {
         let enough = self.counters.iter().filter(|it| it.packets > ENOUGH);
         let counts = |it: &&Counter| it.small_steps * 4 >= (it.packets - 1) * 3;
-        let (looked_at, counting) = (enough.clone().count(), enough.filter(counts).count());
+        let (inspected, counting) = (enough.clone().count(), enough.filter(counts).count());
         let text = format!(
             "IPv4 identification is left in {}; it counts up for {counting} of {} with more than {ENOUGH} \
              packets, which distinguishes machines behind one address",
             counted(self.identified, "packet", "packets"),
-            counted(looked_at, "host", "hosts")
+            counted(inspected, "host", "hosts")
         );
         let policy = &[r#""ipv4.identification" = "remove""#];
         Fingerprint { trace: Trace::IpIdentification, count: self.identified, text, policy }

@@ -187,7 +187,7 @@ fn names_are_found_in_every_form_whatever_their_case() {
 }
 
 #[test]
-fn comments_and_other_blocks_are_looked_at() {
+fn comments_and_other_blocks_are_inspected() {
     let original = capture_of(&[original()]);
     for note in ["from 198.51.100.77", "02:1b:3c:4d:5e:6f", "GET /the/secret/page"] {
         let mut section = Vec::new();

@@ -89,7 +89,7 @@ fn packets_keep_their_order_and_the_number_of_workers_changes_nothing() {
 }
 
 #[test]
-fn names_comments_and_payload_are_left_out() {
+fn names_comments_and_payload_are_removed() {
     let (out, _) = masked("debug", &recorded(3), 2);
     for secret in ["secret", "somebody", "a program", "a secret note"] {
         let found = out.windows(secret.len()).any(|window| window == secret.as_bytes());

@@ -1,4 +1,4 @@
-//! The demo's output: headings, tables, expectations and whether they were met.
+//! The demo's output: headings, tables, checks and whether they passed.
 
 use std::{io::IsTerminal, time::Duration};
 
@@ -85,22 +85,22 @@ impl Screen {
         println!("  {}", self.paint("1", text));
     }
 
-    /// An expectation, and whether it came true.
-    pub(crate) fn check(&mut self, came: bool, text: &str) {
-        let mark = if came { self.paint("32", "✓") } else { self.paint("1;31", "✗") };
-        *(if came { &mut self.passed } else { &mut self.failed }) += 1;
+    /// A check, and whether it passed.
+    pub(crate) fn check(&mut self, passed: bool, text: &str) {
+        let mark = if passed { self.paint("32", "✓") } else { self.paint("1;31", "✗") };
+        *(if passed { &mut self.passed } else { &mut self.failed }) += 1;
         println!("  {mark} {text}");
     }
 
-    /// How much was as expected.
+    /// How many checks passed.
     pub(crate) fn summary(&mut self) {
         self.summed = true;
         let all = self.passed + self.failed;
         println!("\n  {}\n", self.paint("2", &"─".repeat(WIDTH - 4)));
         if self.failed == 0 {
-            println!("  {}\n", self.paint("1;32", &format!("All {all} expectations came true.")));
+            println!("  {}\n", self.paint("1;32", &format!("All {all} checks passed.")));
         } else {
-            let text = format!("{} of {all} expectations did not come true.", self.failed);
+            let text = format!("{} of {all} checks failed.", self.failed);
             println!("  {}\n", self.paint("1;31", &text));
         }
     }
@@ -110,10 +110,10 @@ impl Screen {
         if !self.summed {
             self.summary();
         }
-        println!("  Everything is taken down again. The demo took {:.0} s.\n", took.as_secs_f64());
+        println!("  Everything was removed. The demo took {:.0} s.\n", took.as_secs_f64());
     }
 
-    /// The exit code so far: 1 when anything was not as expected.
+    /// The exit code so far: 1 if a check failed.
     pub(crate) fn code(&self) -> u8 {
         u8::from(self.failed > 0)
     }

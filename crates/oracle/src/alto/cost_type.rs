@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_description_is_not_looked_at() {
+    fn a_description_is_not_inspected() {
         let value = json!({"cost-metric": "routingcost", "cost-mode": "ordinal", "description": 7});
         let offered = offered();
         assert_eq!(CostType::find(&offered, &value, "cost-type"), Ok(&offered[1]));

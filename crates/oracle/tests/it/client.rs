@@ -133,7 +133,7 @@ fn more_clients_than_are_shown() {
 }
 
 #[test]
-fn a_load_is_not_aimed_at_strangers() {
+fn load_and_flood_refuse_public_targets() {
     for words in ["load --server 8.8.8.8 --count 1", "flood --server 8.8.8.8 --duration 1ms"] {
         let error = oracle::client::run(&line(words)).unwrap_err();
         assert!(error.to_string().contains("--allow 8.8.8.8/32"), "{error}");

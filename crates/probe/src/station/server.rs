@@ -141,7 +141,7 @@ impl<A: Actions> Host<A> {
                 let why = failed.map_or("it takes too long".to_owned(), |failed| {
                     failed.err().map(|error| error.to_string()).unwrap_or_default()
                 });
-                if let Some(skipped) = self.says() {
+                if let Some(skipped) = self.may_log() {
                     info!(%address, why, skipped, "a connection was refused");
                 }
                 return self.admission().refuse(Reason::Handshake);
@@ -174,7 +174,7 @@ impl<A: Actions> Host<A> {
             timeout(TIMEOUT, output.write_all(&line(&answer))).await??;
             timeout(TIMEOUT, output.flush()).await??;
             if let Answer::Refused { reason, text, .. } = &answer {
-                if let Some(skipped) = self.says() {
+                if let Some(skipped) = self.may_log() {
                     let peer = guest.name();
                     info!(peer, reason = reason.word(), text, skipped, "refused");
                 }
@@ -186,8 +186,8 @@ impl<A: Actions> Host<A> {
         }
     }
 
-    /// Whether the log takes one more line that others cause, and how many were skipped before it.
-    fn says(&self) -> Option<Option<u64>> {
+    /// Whether the log takes one more line about a peer, and how many were skipped before it.
+    fn may_log(&self) -> Option<Option<u64>> {
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         if !log.bucket.take(LINES, self.now_ns()) {
             log.skipped += 1;
@@ -308,11 +308,11 @@ mod tests {
     }
 
     #[test]
-    fn the_log_takes_so_many_lines_and_says_how_many_it_left_out() {
+    fn the_log_takes_so_many_lines_and_says_how_many_it_skipped() {
         let host = host(Slow::default());
-        let lines = (0..100).filter(|_| host.says().is_some()).count();
+        let lines = (0..100).filter(|_| host.may_log().is_some()).count();
         assert_eq!(lines, LINES as usize);
         host.log.lock().expect("no panic").bucket = Bucket::new(1, 0);
-        assert_eq!(host.says(), Some(Some(100 - u64::from(LINES))));
+        assert_eq!(host.may_log(), Some(Some(100 - u64::from(LINES))));
     }
 }

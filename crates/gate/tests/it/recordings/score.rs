@@ -22,8 +22,8 @@ impl Part {
         f64::from(self.are) / f64::from(self.of.max(1))
     }
 
-    /// The share below which the true one is with 95 of 100, after so many flows (Wilson and Hilferty's
-    /// approximation of Poisson's).
+    /// Upper bound of the true share at 95 % confidence, for this many flows (Wilson and Hilferty's
+    /// approximation for the Poisson distribution).
     pub(crate) fn at_most(self) -> f64 {
         let n = f64::from(2 * self.are + 2);
         let root = 1.0 - 2.0 / (9.0 * n) + 1.645 * (2.0 / (9.0 * n)).sqrt();
@@ -172,7 +172,7 @@ impl fmt::Display for Score {
             let (share, most) = (wrong.share() * 100.0, wrong.at_most() * 100.0);
             writeln!(
                 f,
-                "wrong, {what}: {} of {}, {share:.3} %, with 95 of 100 at most {most:.3} %",
+                "wrong, {what}: {} of {}, {share:.3} %, at most {most:.3} % at 95 % confidence",
                 wrong.are, wrong.of
             )?;
         }

@@ -161,7 +161,7 @@ fn s11_2_2_maps_do_not_overlap() {
 
 /// What a more specific prefix would not change is omitted, and no match changes.
 #[test]
-fn s11_2_2_needless_prefixes_are_left_out() {
+fn s11_2_2_needless_prefixes_are_omitted() {
     let setup = Setup::default();
     let mut builder = network(Options::default());
     let inside = [

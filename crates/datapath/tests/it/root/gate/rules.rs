@@ -352,11 +352,11 @@ fn of_a_super_packet_only_what_is_needed_is_copied() {
         (Some(begin.wrapping_sub(WINDOW)), true, 0, 1882),
         (None, true, 0, 1882),
     ];
-    for (skip_to, brief, left_out, copied) in rows {
+    for (skip_to, brief, skipped, copied) in rows {
         let manage = Manage { copy: true, skip_to, brief, hold_from: None };
         table.manage(&key, of_side(side, manage)).unwrap();
         // One that is no super-packet is copied whole: its checksum has to be inspected.
-        for (gso_size, left_out, copied) in [(1448, left_out, copied), (0, 0, 3000)] {
+        for (gso_size, skipped, copied) in [(1448, skipped, copied), (0, 0, 3000)] {
             let meta = Meta { gso_size, ..Meta::default() };
             let (verdict, out, _) = gate.run(UP, &packet.bytes(), meta).unwrap();
             assert_eq!((verdict, out), (TcVerdict::Next, packet.bytes()));
@@ -365,8 +365,8 @@ fn of_a_super_packet_only_what_is_needed_is_copied() {
                 seen.push((record.sequence, record.payload_length, record.payload().to_vec()));
             };
             reader.poll(Duration::ZERO, each).unwrap();
-            let rest = &payload[left_out..];
-            let expected = (begin + left_out as u32, rest.len() as u32, rest[..copied].to_vec());
+            let rest = &payload[skipped..];
+            let expected = (begin + skipped as u32, rest.len() as u32, rest[..copied].to_vec());
             assert_eq!(seen, [expected], "{manage:?}, {gso_size}");
         }
     }
