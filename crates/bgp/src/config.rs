@@ -1,6 +1,6 @@
 //! One `[[anycast.upstream]]` of the configuration file: to whom the prefixes are advertised, and how.
 //!
-//! `type = "bgp"` opens the embedded session, `type = "bird"` steers BIRD 2 through its control
+//! `type = "bgp"` opens the embedded session, `type = "bird"` controls BIRD 2 through its control
 //! socket. What parses can still be wrong: [`Upstream::problems`] checks the values.
 
 use crate::{
@@ -83,13 +83,14 @@ pub enum PasswordError {
     },
 }
 
-/// A party to which the prefixes are advertised.
+/// A neighbour to which the prefixes are announced.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum Upstream {
-    /// The embedded session.
+    /// Announces the prefixes over an embedded BGP-4 session with one neighbour.
     Bgp(BgpUpstream),
-    /// BIRD 2 through its control socket.
+    /// Announces the prefixes through BIRD 2: enables and disables static protocols over its control
+    /// socket. A static protocol has one family: for IPv4 and IPv6 each list has two names, in the same order.
     Bird(BirdUpstream),
 }
 
@@ -150,11 +151,11 @@ impl Upstream {
     }
 }
 
-/// The embedded session with one neighbour.
+/// An embedded BGP-4 session with one neighbour.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BgpUpstream {
-    /// The name by which the upstream is shown.
+    /// Name of the upstream in status, metrics and logs.
     pub name: String,
     /// The neighbour's address.
     pub peer: IpAddr,
@@ -176,7 +177,7 @@ pub struct BgpUpstream {
     pub password: Option<Password>,
     /// A file with the key as its only line, instead of `password`.
     pub password_file: Option<PathBuf>,
-    /// Send TTL 255 and take nothing below 255 (RFC 5082 section 3).
+    /// TTL security: send TTL 255 and accept nothing lower (RFC 5082 section 3).
     #[serde(default)]
     pub ttl_security: bool,
     /// Communities on every route (RFC 1997), by number or by registered name.
@@ -185,13 +186,13 @@ pub struct BgpUpstream {
     /// Large communities on every route (RFC 8092 section 3).
     #[serde(default)]
     pub large_communities: Vec<LargeCommunity>,
-    /// How often our AS number is prepended to the path.
+    /// Number of times that our AS number is prepended to the path, at most 32.
     #[serde(default)]
     #[schemars(range(max = PREPEND_MAX))]
     pub prepend: u8,
     /// MULTI_EXIT_DISC; none is sent when absent.
     pub med: Option<u32>,
-    /// Hold time that we propose, in whole seconds; a third of it is the keepalive interval.
+    /// Proposed hold time, whole seconds; a third of it is the keepalive interval.
     #[serde(default = "hold_time", with = "humantime_serde")]
     #[schemars(with = "config::schema::Duration")]
     pub hold_time: Duration,
@@ -330,24 +331,24 @@ impl BgpUpstream {
     }
 }
 
-/// BIRD 2, steered through its control socket.
+/// BIRD 2, controlled through its control socket.
 ///
 /// A static protocol of BIRD has one family, so both families take two: each of the lists then has
 /// two names, IPv4 and IPv6 in the same order.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BirdUpstream {
-    /// The name by which the upstream is shown.
+    /// Name of the upstream in status, metrics and logs.
     pub name: String,
     /// BIRD's control socket, usually `/run/bird/bird.ctl`.
     pub socket: PathBuf,
-    /// The static protocols that are enabled and disabled.
+    /// Static protocols of BIRD with the routes; nigh enables them to announce and disables them to withdraw.
     pub protocol: Names,
-    /// The same routes again, which BIRD's export filter marks with GRACEFUL_SHUTDOWN; when absent, a
-    /// drain withdraws without that warning.
+    /// Static protocols with the same routes, which BIRD's export filter marks with GRACEFUL_SHUTDOWN;
+    /// when absent, a drain withdraws without that community.
     #[serde(default)]
     pub graceful_shutdown: Names,
-    /// The BGP protocols whose export is read back.
+    /// BGP protocols of BIRD whose exported routes show what is announced.
     pub export: Names,
 }
 

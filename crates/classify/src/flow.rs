@@ -29,9 +29,9 @@ impl fmt::Display for Transport {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
-    /// It sent the first packet that was seen; with TCP the SYN, where that was seen.
+    /// The side that sent the first packet seen; with TCP the SYN, if it was seen.
     Client,
-    /// The other one.
+    /// The other side.
     Server,
 }
 

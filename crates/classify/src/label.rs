@@ -7,7 +7,7 @@ use std::{borrow::Cow, fmt};
 /// The application of an unclassified flow.
 pub const UNKNOWN: &str = "unknown";
 
-/// What kind of use an application is; policies name these.
+/// The category of an application; policies name these.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, Serialize, JsonSchema,
 )]
@@ -23,7 +23,7 @@ pub enum Category {
     FileTransfer,
     /// Mail of all protocols.
     Mail,
-    /// Audio and video as it is made or asked for.
+    /// Live and on-demand audio and video.
     Media,
     /// Calls and conferences.
     Voice,
@@ -81,9 +81,9 @@ impl Category {
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Certainty {
-    /// Evidence of the host or of the flow's shape; no message of the protocol was read.
+    /// From evidence of the host or the flow's shape; no protocol message was parsed.
     Likely,
-    /// A message of the protocol was read.
+    /// A protocol message was parsed.
     Certain,
 }
 
@@ -108,7 +108,7 @@ pub struct Label {
     pub application: Cow<'static, str>,
     /// The part of the application, where there are several: `dht`, `utp`, `tracker`, `youtube`.
     pub detail: Option<Cow<'static, str>>,
-    /// What kind of use it is.
+    /// The application's category.
     pub category: Category,
     /// How sure that is.
     pub certainty: Certainty,

@@ -1,4 +1,4 @@
-//! Signatures of the operator's own: `[[gate.signature]]`, patterns over what each side says first.
+//! Signatures of the operator's own: `[[gate.signature]]`, patterns over the first bytes of each side.
 //!
 //! ```toml
 //! [[gate.signature]]
@@ -42,25 +42,25 @@ const AUTOMATON: (usize, usize) = (1 << 20, 64 << 20);
 /// Longest name.
 const MAX_NAME: usize = 64;
 
-/// One `[[gate.signature]]`.
+/// A signature: gives an application's name to flows by a pattern over the first bytes of one side.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SignatureConfig {
-    /// The application's name, by which rules and status call the flow.
+    /// The application's name, as rules and status use it.
     pub name: String,
-    /// What kind of use it is.
+    /// The application's category.
     #[serde(default = "other")]
     pub category: Category,
     /// The transport protocol; both when not given.
     pub transport: Option<Transport>,
-    /// Who says it; either when not given.
+    /// The side whose bytes are inspected; either when not given.
     pub side: Option<Side>,
     /// Ports of the server; any when none is given.
     #[serde(default)]
     pub ports: Vec<u16>,
-    /// What it says: a regular expression over bytes.
+    /// Regular expression over bytes, in the syntax of the Rust crate regex without look-around.
     pub pattern: String,
-    /// How many bytes of that side are inspected.
+    /// Bytes of that side that are inspected, 1 to 4096.
     #[serde(default = "within")]
     #[schemars(range(min = 1, max = MAX_WITHIN))]
     pub within: u16,
@@ -74,7 +74,7 @@ const fn within() -> u16 {
     WITHIN
 }
 
-/// Says everything that is wrong with signatures; keys as `signature[2].pattern`.
+/// Reports everything that is wrong with signatures; keys as `signature[2].pattern`.
 pub fn check(list: &[SignatureConfig], report: &mut Report<'_>) {
     if list.len() > MAX_SIGNATURES {
         report.add("signature", format!("more than {MAX_SIGNATURES} signatures"));

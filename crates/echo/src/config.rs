@@ -18,39 +18,40 @@ use std::{net::IpAddr, path::PathBuf, time::Duration};
 /// Most addresses that one program answers for, those of probes included.
 pub const MAX_ADDRESSES: usize = datapath::echo::MAX_ADDRESSES;
 
-/// The section `[echo]`.
+/// Answers ICMP echo requests for service addresses in XDP, before the kernel's network stack.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EchoConfig {
-    /// Names of the interfaces on which requests arrive.
+    /// Interfaces on which requests arrive.
     pub interfaces: Vec<String>,
-    /// The service addresses, which are answered for, of both families.
+    /// The service addresses, IPv4 and IPv6: echo requests to them are answered.
     pub addresses: Vec<IpAddr>,
-    /// How the program is attached.
+    /// Where the XDP program runs.
     #[serde(default)]
     pub mode: Mode,
-    /// Where a reply is sent.
+    /// Next hop of a reply.
     #[serde(default, rename = "return")]
     pub return_path: ReturnPath,
-    /// How fragments of echo requests are treated.
+    /// Action on fragments of echo requests.
     #[serde(default)]
     pub fragments: Fragments,
-    /// Whether a request with a wrong checksum is dropped.
+    /// Drop requests with wrong checksums.
     #[serde(default = "yes")]
     pub verify: bool,
-    /// Whether the addresses are put on `lo` while running, so that the kernel can answer packets
-    /// passed to it.
+    /// Add the addresses to `lo` while the daemon runs, so that the kernel can answer the packets that
+    /// are passed to it.
     #[serde(default = "yes")]
     pub assign: bool,
-    /// Sources that are answered; an empty list means all.
+    /// Source prefixes that are answered; an empty list means all. The longest match in `allow` and
+    /// `deny` decides.
     #[serde(default)]
     #[schemars(with = "Vec<config::schema::Prefix>")]
     pub allow: Vec<IpNet>,
-    /// Sources that are never answered.
+    /// Source prefixes that are not answered.
     #[serde(default)]
     #[schemars(with = "Vec<config::schema::Prefix>")]
     pub deny: Vec<IpNet>,
-    /// How many requests are answered.
+    /// Rate limits: token buckets for each source prefix and for the node. Requests beyond them are dropped.
     #[serde(default)]
     pub limit: Limit,
 }
@@ -63,14 +64,14 @@ fn yes() -> bool {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// Native if the driver supports it, else generic, else the kernel itself answers.
+    /// `native` if the driver supports it, else `generic`, else `kernel`.
     #[default]
     Auto,
     /// In the driver; an interface without native XDP is an error.
     Native,
-    /// In the kernel's receive path after the driver; an interface without it is an error.
+    /// In the kernel's generic XDP hook, after the driver; an interface without it is an error.
     Generic,
-    /// Nothing is attached and the kernel itself answers, without limits and counters.
+    /// No program: the kernel itself answers, without limits and counters.
     Kernel,
 }
 
@@ -78,10 +79,10 @@ pub enum Mode {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ReturnPath {
-    /// To the link-layer address that the request came from.
+    /// The MAC address that the request came from.
     #[default]
     Mac,
-    /// By the kernel's routing table.
+    /// The next hop of the kernel's routing table.
     Fib,
 }
 
@@ -96,14 +97,14 @@ pub enum Fragments {
     Drop,
 }
 
-/// The section `[echo.limit]`: token buckets for each source prefix and for the node.
+/// Rate limits: token buckets for each source prefix and for the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limit {
     /// Requests a second for each source prefix; 0 switches the limit off.
     #[schemars(range(max = config::MAX_RATE))]
     pub rate: u64,
-    /// Requests that a source prefix may send at once.
+    /// Burst: requests that a source prefix may send at once.
     #[schemars(range(max = config::MAX_RATE))]
     pub burst: u64,
     /// Length of an IPv4 source prefix, in bits.
@@ -112,10 +113,10 @@ pub struct Limit {
     /// Length of an IPv6 source prefix, in bits.
     #[schemars(range(min = 1, max = 64))]
     pub prefix6: u8,
-    /// Ceiling for the node, requests a second; 0 is none.
+    /// Requests a second for the whole node; 0 is no limit.
     #[schemars(range(max = config::MAX_RATE))]
     pub node_rate: u64,
-    /// Requests that the node answers at once under its ceiling.
+    /// Burst of the whole node, in requests.
     #[schemars(range(max = config::MAX_RATE))]
     pub node_burst: u64,
 }
@@ -126,25 +127,25 @@ impl Default for Limit {
     }
 }
 
-/// The section `[anycast]`.
+/// Announces prefixes by BGP while the node is healthy, and withdraws them when it is not.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AnycastConfig {
     /// The prefixes that are announced while the node is healthy.
     #[schemars(with = "Vec<config::schema::Prefix>")]
     pub prefixes: Vec<IpNet>,
-    /// A drain ends when nothing has arrived for this long.
+    /// A drain ends when no request has arrived for this long.
     #[serde(default = "second", with = "humantime_serde")]
     #[schemars(with = "config::schema::Duration")]
     pub quiet: Duration,
-    /// A drain ends after this long, whatever still arrives; at most 10 minutes.
+    /// Longest duration of a drain, even if requests still arrive; at most 10 minutes.
     #[serde(default = "half_minute", with = "humantime_serde")]
     #[schemars(with = "config::schema::Duration")]
     pub drain_timeout: Duration,
-    /// When the node counts as healthy.
+    /// Health checks, which decide whether the prefixes are announced.
     #[serde(default)]
     pub health: HealthConfig,
-    /// To whom the prefixes are announced.
+    /// Neighbours to which the prefixes are announced.
     #[serde(default, rename = "upstream")]
     pub upstreams: Vec<Upstream>,
 }
@@ -157,33 +158,35 @@ fn half_minute() -> Duration {
     Duration::from_secs(30)
 }
 
-/// The section `[anycast.health]`.
+/// Health checks, which decide whether the prefixes are announced.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct HealthConfig {
-    /// Time between two rounds of checks.
+    /// Interval of the checks.
     #[serde(with = "humantime_serde")]
     #[schemars(with = "config::schema::Duration")]
     pub interval: Duration,
-    /// So many successes in a row make a failed check healthy.
+    /// Successes in a row after which a failed check is healthy again.
     #[schemars(range(min = 1, max = 1000))]
     pub rise: u32,
-    /// So many failures in a row make a healthy check failed; a link that is down and a program
-    /// that is no longer attached count at once.
+    /// Failures in a row after which a check has failed; a link that is down and a program that is no
+    /// longer attached count at once.
     #[schemars(range(min = 1, max = 1000))]
     pub fall: u32,
-    /// Least time between two changes of announcement upwards.
+    /// Minimum time between two announcements, so that a flapping link does not become a flapping route.
+    /// Withdrawals are never delayed.
     #[serde(with = "humantime_serde")]
     #[schemars(with = "config::schema::Duration")]
     pub hold: Duration,
-    /// How to verify that the program answers.
+    /// The check that the attached program answers.
     pub probe: Probe,
-    /// Largest share of the requests in an interval, above 0, that may be dropped by the node's own
-    /// limit; 1 is off.
+    /// Largest share of the requests in an interval, 0 to 1, that `node_rate` may drop before the node is
+    /// not healthy; 1 switches the check off.
     #[schemars(range(min = 0, max = 1))]
     pub max_drop_ratio: f64,
-    /// Commands (program and arguments, no shell) that exit with 0 while healthy. Each is started
-    /// once a second, or once an interval if that is longer, and killed when the next is due.
+    /// Commands that exit with 0 while the node is healthy, each a list of program and arguments; no
+    /// shell. Each is started once a second, or once an interval if that is longer, and killed when the
+    /// next is due.
     pub commands: Vec<Vec<String>>,
 }
 
@@ -205,11 +208,12 @@ impl Default for HealthConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Probe {
-    /// An echo request to the interface's own link address travels to the gateway, which forwards
-    /// it back as it does a BFD echo packet (RFC 5880 section 6.4, RFC 5881 section 4).
+    /// The program answers an echo request from the interface's own address to itself, which the gateway
+    /// forwards back like a BFD echo packet (RFC 5880 section 6.4, RFC 5881 section 4).
     #[default]
     Loop,
-    /// A test run of the attached program, and a check that it is still attached.
+    /// A test run of the program, and a check that it is still attached; for gateways that do not forward
+    /// back to the port that a packet came from.
     Program,
 }
 

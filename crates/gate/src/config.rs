@@ -41,37 +41,38 @@ pub const RENAMED: &[(&str, &str)] = &[
     ("gate.scan.torrent_bytes", "gate.scan.torrents"),
 ];
 
-/// The section `[gate]`.
+/// Classifies the connections that a router forwards; allows, denies, limits, scans and logs them by rules.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct GateConfig {
     /// Interfaces towards the internal hosts, at most 8.
     pub internal: Vec<String>,
-    /// Packets with payload that are inspected until a flow is called unknown.
+    /// Packets with payload that are inspected before a flow is called unknown, 1 to 32.
     #[schemars(range(min = 1, max = MAX_PACKETS))]
     pub packets: u8,
-    /// Whether the first packets wait until the flow is decided.
+    /// Hold the packets of undecided flows until the flow is classified; without it they pass.
     pub hold: bool,
-    /// What happens to new flows while the daemon does not respond for two seconds.
+    /// Action on undecided flows while the daemon has not responded for two seconds.
     pub on_failure: OnFailure,
-    /// Where packets from internal hosts are refused.
+    /// Where packets of refused flows from internal hosts are dropped.
     pub refuse_at: RefuseAt,
-    /// Decided flows at once, at most; as many undecided ones beside them.
+    /// Most decided flows at once, and most undecided ones.
     #[schemars(range(min = *FLOWS.start(), max = *FLOWS.end()))]
     pub max_flows: u32,
-    /// How long a refused flow's next attempts are refused at their first packet; 0s is never.
+    /// For this time, another attempt of a refused flow (same hosts, same port) ends at its first packet;
+    /// 0s is never.
     #[serde(with = "humantime_serde")]
     #[schemars(with = "config::schema::Duration")]
     pub refuse_for: Duration,
-    /// How long a TCP connection may be silent until it is forgotten.
+    /// Idle timeout of TCP connections.
     #[serde(with = "humantime_serde")]
     #[schemars(with = "config::schema::Duration")]
     pub idle_tcp: Duration,
-    /// How long a flow of UDP may be silent until it is forgotten.
+    /// Idle timeout of UDP flows.
     #[serde(with = "humantime_serde")]
     #[schemars(with = "config::schema::Duration")]
     pub idle_udp: Duration,
-    /// Whether the gate starts switched off.
+    /// Start with the gate switched off: everything passes until `nigh gate bypass off`.
     pub bypass: bool,
     /// Named sets of internal hosts.
     #[serde(rename = "group")]
@@ -91,7 +92,7 @@ pub struct GateConfig {
     /// Rules for files; the first one that matches decides.
     #[serde(rename = "file")]
     pub files: Vec<FileConfig>,
-    /// The scanner of files; without it nothing is scanned.
+    /// Virus scan of files by clamd; without it nothing is scanned.
     pub scan: Option<scan::Config>,
     /// The audit log; without it nothing is logged.
     pub audit: Option<audit::Config>,
@@ -129,7 +130,7 @@ impl From<&GateConfig> for classify::Settings {
     }
 }
 
-/// What happens to new flows while the daemon does not respond.
+/// Action on undecided flows while the daemon does not respond.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum OnFailure {
@@ -144,20 +145,20 @@ pub enum OnFailure {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RefuseAt {
-    /// With all other packets, where the kernel's stack begins.
+    /// At the TCX hook, like all other packets.
     #[default]
     Stack,
-    /// In the driver, which must support XDP.
+    /// In the driver by XDP, which costs least; without XDP in the driver, in the kernel's generic XDP.
     Driver,
 }
 
-/// One `[[gate.group]]`: internal hosts.
+/// A named group of internal hosts, for rules and limits.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GroupConfig {
-    /// Its name.
+    /// Name of the group, as rules use it.
     pub name: String,
-    /// Its addresses.
+    /// Prefixes or addresses of its hosts.
     #[serde(deserialize_with = "hosts")]
     #[schemars(with = "Vec<config::schema::Hosts>")]
     pub hosts: Vec<IpNet>,
@@ -184,32 +185,32 @@ pub(crate) fn prefix(text: &str) -> Result<IpNet, AddrParseError> {
     text.parse().or_else(|_| text.parse::<IpAddr>().map(IpNet::from))
 }
 
-/// One `[[gate.time]]`: times of the week, by the host's local clock.
+/// A named time of the week, by the router's local time, for rules.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TimeConfig {
-    /// Its name.
+    /// Name of the time, as rules use it.
     pub name: String,
-    /// The days on which it begins; every day when not given.
+    /// Days on which it begins; every day when not given.
     #[serde(default)]
     pub days: Vec<Day>,
-    /// When it begins, `HH:MM`.
+    /// Start, `HH:MM`.
     pub from: Hour,
-    /// When it ends; on the next day where that is not later than `from`.
+    /// End, `HH:MM`; on the next day if it is not later than `from`.
     pub to: Hour,
 }
 
-/// One `[[gate.limit]]`: a rate that flows share.
+/// A named rate limit, for rules with `action = "limit"`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LimitConfig {
-    /// Its name.
+    /// Name of the limit, as rules use it.
     pub name: String,
-    /// Bits a second of packets to internal hosts; not limited when not given.
+    /// Rate of packets to internal hosts; no limit when not given.
     pub to_internal: Option<Rate>,
-    /// Bits a second of packets from internal hosts; not limited when not given.
+    /// Rate of packets from internal hosts; no limit when not given.
     pub from_internal: Option<Rate>,
-    /// What has the rate for itself; without it all flows share one.
+    /// Gives each host, group or application the rate for itself; without it all flows share one.
     pub each: Option<Each>,
 }
 
@@ -238,33 +239,34 @@ pub enum Each {
     Application,
 }
 
-/// One `[[gate.rule]]`: the action on the flows that it matches. Keys that are not given match everything.
+/// A rule for flows: conditions and an action. Conditions that are not given match everything; the first
+/// matching rule decides.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RuleConfig {
-    /// Its name, in status and audit.
+    /// Name of the rule in status, metrics and audit log.
     pub name: String,
     /// Applications (`bittorrent`), or parts of them (`bittorrent/dht`); `unknown` for unclassified flows.
     #[serde(default)]
     pub application: Vec<String>,
-    /// Kinds of applications.
+    /// Categories of applications.
     #[serde(default)]
     pub category: Vec<Category>,
-    /// The least confidence of the label.
+    /// Least certainty of the label; any label matches when not given.
     pub certainty: Option<Certainty>,
-    /// Groups of the internal host.
+    /// Names of groups, one of which must contain the internal host.
     #[serde(default)]
     pub group: Vec<String>,
-    /// Who began the flow.
+    /// The side that began the flow; either when not given.
     pub direction: Option<Direction>,
-    /// Times at which it holds.
+    /// Names of times at which the rule is in force; always when not given.
     #[serde(default)]
     pub time: Vec<String>,
-    /// The action on the flow.
+    /// Action on flows that match.
     pub action: RuleAction,
-    /// How a flow is denied.
+    /// With `action = "deny"`: whether the ends are notified; `reset` when not given.
     pub deny: Option<Deny>,
-    /// The limit that the flow is put under.
+    /// With `action = "limit"`: the name of the limit.
     pub limit: Option<String>,
 }
 
@@ -312,37 +314,37 @@ pub enum RuleAction {
 pub enum Deny {
     /// Its packets are dropped.
     Drop,
-    /// Its packets are answered: TCP with a reset, UDP with port unreachable.
+    /// Both ends are notified: TCP by a reset, UDP by ICMP port unreachable.
     #[default]
     Reset,
 }
 
-/// One `[[gate.file]]`: the action on files that it matches. Keys that are not given match everything; of
-/// each list one entry must match.
+/// A rule for files: conditions and an action. Conditions that are not given match everything; of each list
+/// one entry must match. The first matching rule decides.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FileConfig {
-    /// Its name, in status and audit.
+    /// Name of the rule in status, metrics and audit log.
     pub name: String,
-    /// Patterns of the file's name, `*` and `?`, upper and lower case alike.
+    /// Patterns of file names with `*` and `?`; case does not matter.
     #[serde(default)]
     pub names: Vec<String>,
-    /// Types by content, by their short names (`zip`, `exe`) or as media types (`video/*`).
+    /// Types of content, by short names (`zip`, `exe`) or media types (`video/*`).
     #[serde(default)]
     pub types: Vec<String>,
-    /// Info-hashes of torrents or other hashes of the protocol, in hexadecimal digits.
+    /// Hashes in hexadecimal digits: info-hash of a torrent, eD2k, SHA-1 or TTH.
     #[serde(default)]
     pub hashes: Vec<String>,
-    /// Applications that carry it.
+    /// Applications that transfer the file.
     #[serde(default)]
     pub application: Vec<String>,
-    /// Groups of the internal host.
+    /// Names of groups, one of which must contain the internal host.
     #[serde(default)]
     pub group: Vec<String>,
-    /// Times at which it holds.
+    /// Names of times at which the rule is in force; always when not given.
     #[serde(default)]
     pub time: Vec<String>,
-    /// The action on the file.
+    /// Action on files that match.
     pub action: FileAction,
 }
 
@@ -354,7 +356,7 @@ pub enum FileAction {
     Allow,
     /// Its flow is refused from here on.
     Deny,
-    /// It is scanned while it passes, its end waits for the verdict.
+    /// It is scanned while it passes; the packet with its last byte waits for the verdict.
     Scan,
 }
 

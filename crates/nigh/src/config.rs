@@ -26,16 +26,17 @@ use std::{
 /// Longest path of a Unix socket, in bytes without the final zero (unix(7), `sun_path`).
 const SOCKET_PATH_LIMIT: usize = 107;
 
-/// The section `[node]`.
+/// The node itself: its name, its control socket, its HTTP server and its state directory.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct NodeConfig {
     /// Name of this node in status and metrics; the host's name when not given.
     #[schemars(transform = without_default)]
     pub name: String,
-    /// Path of the control socket.
+    /// Path of the control socket (mode 0600), on which the daemon takes commands.
     pub control: PathBuf,
-    /// Address of the HTTP server (status page, metrics, health, API); port 0 lets the kernel choose.
+    /// Address and port of the HTTP server (status page, metrics, health, API); port 0 is any free port.
+    /// There is no login: keep it on loopback or a management network.
     #[schemars(with = "config::schema::Endpoint")]
     pub http: SocketAddr,
     /// Directory for state that must survive a restart.

@@ -35,7 +35,8 @@ pub const RENAMED: &[(&str, &str)] = &[
     ("oracle.alto.limit.versions_bytes", "oracle.alto.limit.versions_size"),
 ];
 
-/// The section `[oracle]`.
+/// Ranks lists of candidate addresses by the operator's own topology and routes, over Proxidor (UDP) and ALTO
+/// (HTTPS).
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct OracleConfig {
@@ -45,40 +46,40 @@ pub struct OracleConfig {
     /// Threads that answer, each on its own core; 0 means one for each core.
     #[schemars(range(max = MAX_THREADS))]
     pub threads: usize,
-    /// Interfaces on which the plain request is answered in the driver.
+    /// Interfaces on which the plain request (IPv4 addresses, no options) is answered in the driver by XDP.
     pub interfaces: Vec<String>,
-    /// How the program is attached there.
+    /// Where the XDP program runs.
     pub mode: Mode,
-    /// How long a client may keep a ranking; whole seconds, as in the header.
+    /// How long clients may keep a ranking, whole seconds.
     #[serde(with = "humantime_serde")]
     #[schemars(with = "config::schema::Duration")]
     pub ttl: Duration,
-    /// The default metric: an expression over the properties of the path.
+    /// The default metric: an expression over properties of the path.
     pub cost: String,
-    /// Which exit a path takes if there are several.
+    /// The exit that a path takes if there are several.
     pub exits: Exits,
-    /// Clients that may rank for a source other than themselves.
+    /// Prefixes of clients that may rank from another source than their own address.
     #[schemars(with = "Vec<config::schema::Prefix>")]
     pub sources: Vec<IpNet>,
-    /// The router from which unknown clients rank; without it only adjustments count for them.
+    /// Router from which clients in unknown networks rank; without it only adjustments count for them.
     pub default_router: Option<IpAddr>,
-    /// Further metrics: bits 1, 2, ... of the servcode in this order.
+    /// Further metrics; clients ask for them by bits 1, 2, ... of the servcode, in this order.
     #[serde(rename = "metric")]
     pub metrics: Vec<MetricConfig>,
     /// Prefixes and ASes to prefer or avoid.
     #[serde(rename = "adjust")]
     pub adjustments: Vec<AdjustConfig>,
-    /// The rate limit for each source prefix.
+    /// Rate limit: a token bucket for each source prefix. Requests beyond it are dropped.
     pub limit: LimitConfig,
-    /// The key that clients may or must use.
+    /// Authentication of Proxidor requests by a pre-shared key; off when not given.
     pub authentication: Option<AuthenticationConfig>,
-    /// The network from files.
+    /// Files with the network: topology and routes.
     pub topology: TopologyConfig,
-    /// Routers that report their routes over BMP.
+    /// Live routes from routers over BMP (RFC 7854); off when not given.
     pub bmp: Option<BmpConfig>,
     /// Speakers that advertise the topology over BGP-LS.
     pub bgp_ls: Vec<BgpLsConfig>,
-    /// ALTO over HTTPS.
+    /// ALTO (RFC 7285) over HTTPS; off when not given.
     pub alto: Option<AltoConfig>,
 }
 
@@ -118,31 +119,31 @@ pub enum Exits {
     ShortestAsPath,
 }
 
-/// One `[[oracle.metric]]`.
+/// A further metric beside the default one.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MetricConfig {
-    /// Its name in status and ALTO.
+    /// Name of the metric in status and, with `priv:` before it, in ALTO.
     pub name: String,
-    /// Its expression over the properties of the path.
+    /// Expression over properties of the path.
     pub cost: String,
 }
 
-/// One `[[oracle.adjust]]`: a prefix or an AS, and how its rank is changed.
+/// An adjustment of the rank of a prefix or an AS.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AdjustConfig {
-    /// The prefix, with all longer ones; or `as`.
+    /// Prefix that is adjusted, with all longer ones; required unless `as` is given.
     #[schemars(with = "Option<config::schema::Prefix>")]
     pub prefix: Option<IpNet>,
-    /// The AS number in which the routes originate; or `prefix`.
+    /// AS number in which the adjusted routes originate; required unless `prefix` is given.
     #[serde(rename = "as")]
     #[schemars(range(min = 1))]
     pub as_number: Option<u32>,
-    /// Whether it is preferred or avoided; or `penalty`.
+    /// Rank before or after all others, regardless of cost; required unless `penalty` is given.
     #[serde(rename = "do")]
     pub verdict: Option<Verdict>,
-    /// An addition to its cost; or `do`.
+    /// Added to the cost; required unless `do` is given.
     pub penalty: Option<f64>,
 }
 
@@ -156,14 +157,14 @@ pub enum Verdict {
     Avoid,
 }
 
-/// The section `[oracle.limit]`: a token bucket for each source prefix.
+/// Rate limit: a token bucket for each source prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LimitConfig {
     /// Requests a second for each source prefix; 0 switches the limit off.
     #[schemars(range(max = config::MAX_RATE))]
     pub rate: u64,
-    /// Requests that a source prefix may send at once.
+    /// Burst: requests that a source prefix may send at once.
     #[schemars(range(max = config::MAX_RATE))]
     pub burst: u64,
     /// Length of an IPv4 source prefix, in bits.
@@ -180,36 +181,36 @@ impl Default for LimitConfig {
     }
 }
 
-/// The section `[oracle.authentication]`.
+/// Authentication of Proxidor requests by a pre-shared key.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AuthenticationConfig {
-    /// The pre-shared key of SipHash-2-4.
+    /// Pre-shared key of SipHash-2-4, 32 hexadecimal digits.
     pub key: Key,
-    /// Whether requests without it are refused.
+    /// Refuse requests without authentication.
     #[serde(default)]
     pub required: bool,
 }
 
-/// The section `[oracle.topology]`: the network from files.
+/// Files with the network: topology and routes.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TopologyConfig {
-    /// A main file in the format `oracle.conf`; it names the folder with a file a router.
+    /// Main file in the format `oracle.conf`; it names the folder with one file for each router.
     pub oracle_conf: Option<PathBuf>,
-    /// A file of the network in TOML.
+    /// File with the network in TOML.
     pub file: Option<PathBuf>,
-    /// RIB dumps of exit routers.
+    /// RIB dumps of exit routers, in MRT (RFC 6396).
     pub mrt: Vec<MrtConfig>,
 }
 
-/// One `[[oracle.topology.mrt]]`: the routes of an exit router.
+/// A RIB dump in MRT (RFC 6396) with the routes of one exit router.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MrtConfig {
-    /// The dump, plain or packed with gzip or bzip2.
+    /// The dump, plain or compressed with gzip or bzip2.
     pub file: PathBuf,
-    /// The router of the topology that has these routes.
+    /// Id of the exit router in the topology.
     pub router: IpAddr,
 }
 

@@ -42,13 +42,13 @@ pub const RENAMED: &[(&str, &str)] = &[
     ("probe.limit.length", "probe.limit.duration"),
 ];
 
-/// The section `[probe]`.
+/// A measuring station: measures delay, loss, throughput and paths to other stations and to allowed addresses.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ProbeConfig {
     /// This station's name in the mesh; `node.name` when not given.
     pub name: Option<String>,
-    /// How stations authenticate each other; without it this station is not in a mesh.
+    /// Authentication of stations: certificates, or one pre-shared key. Without it this station is in no mesh.
     pub security: Option<SecurityConfig>,
     /// The stations of the mesh, this one among them.
     #[serde(rename = "station")]
@@ -61,51 +61,52 @@ pub struct ProbeConfig {
     pub links: Vec<LinkConfig>,
     /// Links of the oracle's network on this node, and the stations that measure them.
     pub measured: Vec<MeasuredConfig>,
-    /// Addresses outside the mesh to which tests may send.
+    /// Prefixes outside the mesh to which tests may send.
     #[schemars(with = "Vec<config::schema::Prefix>")]
     pub allow: Vec<IpNet>,
-    /// What other stations may request of this one.
+    /// Limits of what other stations may request of this one, and of tests at once.
     pub limit: LimitConfig,
-    /// The STAMP reflector.
+    /// The STAMP reflector (RFC 8762).
     pub reflector: ReflectorConfig,
-    /// How long test packets may gather before they are read, at most 100ms; 1ms when not given.
+    /// How long test packets gather before they are processed, at most 100ms; 1ms when not given. Longer times
+    /// save processor time and do not change measured delays.
     #[serde(with = "humantime_serde")]
     #[schemars(with = "Option<config::schema::Duration>")]
     pub gather: Option<Duration>,
-    /// The allowed clock error, and the NTP servers to watch.
+    /// The largest allowed clock error, and NTP servers that are watched.
     pub clock: ClockConfig,
-    /// How long measurements are kept, and where.
+    /// The archive of measurements: how long they are kept, and where they are exported.
     pub archive: ArchiveConfig,
-    /// Tests on request by HTTP; only by the command line when not given.
+    /// Tests on request over HTTP; off when not given.
     pub request: Option<RequestConfig>,
 }
 
-/// The section `[probe.security]`: certificates, or one key that all stations have.
+/// Authentication of stations: certificates, or one key that all stations have.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SecurityConfig {
-    /// PEM file of the authorities that vouch for stations.
+    /// PEM file with the authorities that sign stations' certificates.
     pub authority: Option<PathBuf>,
-    /// PEM file of this station's certificate; it must be for the station's name.
+    /// PEM file with this station's certificate, which must have the station's name as a DNS name.
     pub certificate: Option<PathBuf>,
-    /// PEM file of its key.
+    /// PEM file with the certificate's private key, mode 0600.
     pub key: Option<PathBuf>,
-    /// File of the mesh's pre-shared key, in place of the other three.
+    /// File with the mesh's pre-shared key, mode 0600, instead of the other three.
     pub shared_key: Option<PathBuf>,
 }
 
-/// One `[[probe.station]]`.
+/// A station of the mesh.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StationConfig {
-    /// Its name; its certificate must be for this name.
+    /// Name of the station, 1 to 63 lower-case letters, digits, `-`, `.`; its certificate must have this name.
     pub name: String,
-    /// The addresses that are measured from and to, at most one of each family.
+    /// Addresses from and to which it measures, at most one of each family.
     pub addresses: Vec<IpAddr>,
-    /// Where it accepts control connections; port 8620 of the first address when not given.
+    /// Address on which it accepts control connections; port 8620 of the first address when not given.
     #[schemars(with = "Option<config::schema::Endpoint>")]
     pub control: Option<SocketAddr>,
-    /// What it may request of this station.
+    /// Requests that this station accepts from it.
     #[serde(default = "what_is_bounded")]
     pub may: Vec<Service>,
 }
@@ -119,7 +120,7 @@ pub enum Service {
     /// To be the other end of its throughput tests.
     Throughput,
     /// To run the program iperf3 as a server for its tests. iperf3 accepts whoever connects first, and that
-    /// client's rate, length and direction, so it is off unless named.
+    /// client's rate, duration and direction, so it is off unless named.
     Iperf3,
     /// To reserve time for its pings and traces, and to be their target.
     Slot,
@@ -236,15 +237,15 @@ impl Family {
     }
 }
 
-/// One `[[probe.test]]`.
+/// A scheduled test.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TestConfig {
     /// The test's name in the archive.
     pub name: String,
-    /// What is measured.
+    /// The measurement.
     pub what: What,
-    /// Stations each of which measures to each of the others; in place of `from` and `to`.
+    /// Stations that each measure to each other; instead of `from` and `to`.
     #[serde(default)]
     pub mesh: Vec<String>,
     /// Stations that measure.
@@ -253,12 +254,12 @@ pub struct TestConfig {
     /// Targets: stations or addresses; pages for `http`, `NAME@SERVER` for `dns`.
     #[serde(default)]
     pub to: Vec<String>,
-    /// Time from one run to the next, 1s to 7d.
+    /// Interval of the runs, 1s to 7d.
     #[serde(with = "humantime_serde")]
     #[schemars(with = "config::schema::Duration")]
     pub interval: Duration,
-    /// Each run begins at some moment within this time after it is due; a tenth of the interval when
-    /// not given.
+    /// Each run begins within this time after it is due, so that runs do not all begin at once; a tenth of the
+    /// interval when not given.
     #[serde(default, with = "humantime_serde")]
     #[schemars(with = "Option<config::schema::Duration>")]
     pub spread: Option<Duration>,
@@ -270,23 +271,24 @@ pub struct TestConfig {
     /// Packets a second; 10 for `owd` and 5 for `ping` when not given.
     #[schemars(range(min = 1, max = MAX_RATE))]
     pub rate: Option<u32>,
-    /// The rate of `throughput` over UDP: `100Mbit`, or Mbit/s alone.
+    /// Rate of `throughput` over UDP: `100Mbit`; a number alone is Mbit/s.
     pub bandwidth: Option<Bandwidth>,
     /// The transport of a throughput test.
     #[serde(default)]
     pub transport: Transport,
-    /// Whether `owd` is unauthenticated, so that the other station can reflect it in the driver.
+    /// Run `owd` without authentication, so that the other station can reflect it in the driver.
     #[serde(default)]
     pub plain: bool,
-    /// Which addresses of stations are used; that of the first one when not given.
+    /// Address family; that of the first common address when not given.
     pub family: Option<Family>,
 }
 
-/// One `[[probe.link]]`: a link that all paths from one side to the other share.
+/// A link that all paths from the stations on one side to those on the other share; the timetable keeps
+/// conflicting tests on it apart.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LinkConfig {
-    /// Its name.
+    /// Name of the link.
     pub name: String,
     /// Stations on one side.
     pub between: Vec<String>,
@@ -294,45 +296,44 @@ pub struct LinkConfig {
     pub and: Vec<String>,
 }
 
-/// One `[[probe.measured]]`: a link of the oracle's network that gets the latency and loss that this
-/// station measures to another one.
+/// A link in the oracle's topology that gets the latency and loss that this station measures to another one.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MeasuredConfig {
     /// The station at the other end.
     pub station: String,
-    /// The router at this station's end of the link.
+    /// Id of the router at this station's end of the link.
     pub from: IpAddr,
-    /// The router at the other station's end.
+    /// Id of the router at the other station's end.
     pub to: IpAddr,
-    /// Whether the reverse path is measured for the link in the other direction.
+    /// Report the reverse path for the link in the other direction.
     #[serde(default)]
     pub both: bool,
 }
 
-/// The section `[probe.limit]`: limits for other stations, and for tests at once.
+/// Limits of what other stations may request of this one, and of tests at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LimitConfig {
-    /// Requests a minute that one station may send.
+    /// Most requests a minute from one station.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub requests: u32,
-    /// Control connections at once.
+    /// Most control connections at once.
     #[schemars(range(min = 1, max = 10_000))]
     pub connections: usize,
-    /// Delay sessions of one station at once, and as many slots.
+    /// Most delay sessions of one station at once, and most slots.
     #[schemars(range(min = 1, max = 1000))]
     pub sessions: usize,
-    /// Packets a second of a delay session or a ping, at most.
+    /// Most packets a second of a delay session or a ping.
     #[schemars(range(min = 1, max = MAX_RATE))]
     pub rate: u32,
-    /// The longest run of a throughput test that another station may ask for.
+    /// Longest throughput test that another station may request.
     #[serde(with = "humantime_serde")]
     #[schemars(with = "config::schema::Duration")]
     pub duration: Duration,
-    /// The rate of a throughput test over UDP, at most: `1Gbit`, or Mbit/s alone.
+    /// Highest rate of a throughput test over UDP: `1Gbit`; a number alone is Mbit/s.
     pub bandwidth: Bandwidth,
-    /// Tests that this station runs at once, delay sessions aside.
+    /// Most tests that this station runs at once, not counting delay sessions without a `duration`.
     #[schemars(range(min = 1, max = 10_000))]
     pub tests: usize,
 }
@@ -351,14 +352,14 @@ impl Default for LimitConfig {
     }
 }
 
-/// The section `[probe.reflector]`: the STAMP reflector.
+/// The STAMP reflector (RFC 8762).
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ReflectorConfig {
     /// UDP port of the reflector.
     #[schemars(range(min = 1))]
     pub port: u16,
-    /// Interfaces on which it answers in the driver.
+    /// Interfaces on which plain packets are reflected in the driver (XDP).
     pub interfaces: Vec<String>,
 }
 
@@ -368,7 +369,7 @@ impl Default for ReflectorConfig {
     }
 }
 
-/// The section `[probe.clock]`.
+/// The largest allowed clock error, and NTP servers that are watched.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ClockConfig {
@@ -378,7 +379,7 @@ pub struct ClockConfig {
     pub limit: Option<Duration>,
     /// NTP servers whose clocks are watched.
     pub servers: Vec<IpAddr>,
-    /// Time between two readings of the clocks.
+    /// Interval at which the clocks are read.
     #[serde(with = "humantime_serde")]
     #[schemars(with = "config::schema::Duration")]
     pub interval: Duration,
@@ -390,13 +391,13 @@ impl Default for ClockConfig {
     }
 }
 
-/// The section `[probe.request]`: tests on request by HTTP.
+/// Tests on request over HTTP.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RequestConfig {
     /// File with the token that a request must carry; only its owner may read it.
     pub token: PathBuf,
-    /// Kinds of tests that may be requested; all when not given.
+    /// Tests that may be requested; all when not given.
     #[serde(default)]
     pub may: Vec<What>,
 }

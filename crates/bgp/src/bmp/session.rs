@@ -38,11 +38,10 @@ use std::{
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, serde::Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Internal {
-    /// They are ignored: the router at which traffic leaves reports them itself.
+    /// They are ignored: the exit router reports them itself.
     #[default]
     Ignore,
-    /// They are routes of the router that their next hop names. For a route reflector that reports for
-    /// others.
+    /// They are assigned to the router that is their next hop; for a route reflector that reports for others.
     NextHop,
 }
 

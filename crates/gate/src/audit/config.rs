@@ -17,29 +17,29 @@ const LONGEST_SYNC: Duration = HOUR;
 /// Smallest and largest size of a file.
 const SIZES: std::ops::RangeInclusive<Size> = Size(1 << 20)..=Size(1 << 40);
 
-/// The section `[gate.audit]`.
+/// The audit log: flows, files, chat and refusals as Suricata EVE lines, and flows as IPFIX.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// The folder of the log's files; it is made if it is not there.
+    /// Folder of the log's files, an absolute path; created with mode 0750 if it is missing.
     pub folder: PathBuf,
-    /// What is written.
+    /// Kinds of records that are written; all when not given.
     #[serde(default = "all_kinds")]
     pub record: BTreeSet<Kind>,
-    /// Whether files are hashed (SHA-256): all content of all files is read for it, in user space.
+    /// Log the SHA-256 of files. All content of all files is then read in user space.
     #[serde(default)]
     pub hash: bool,
-    /// Whether the text of chats is written, too, and not only who speaks to whom.
+    /// Log the text of chat messages; if false, only sender and recipient.
     #[serde(default = "yes")]
     pub chat_text: bool,
-    /// Records that may wait to be written; what comes beyond is counted as lost.
+    /// Most records that wait to be written; records beyond are lost and counted.
     #[serde(default = "queue")]
     #[schemars(range(min = 1, max = MAX_QUEUE))]
     pub queue: usize,
-    /// A file of this size is full and another one begins.
+    /// Size at which a file is full and the next one begins.
     #[serde(default = "size")]
     pub rotate_size: Size,
-    /// A file is full after this time, too.
+    /// Age at which a file is full and the next one begins.
     #[serde(default = "day", with = "humantime_serde")]
     #[schemars(with = "config::schema::Duration")]
     pub rotate_after: Duration,
@@ -47,23 +47,23 @@ pub struct Config {
     #[serde(default = "month", with = "humantime_serde")]
     #[schemars(with = "config::schema::Duration")]
     pub keep: Duration,
-    /// How often the disk is asked to hold what was written (fsync); 0 is with each write.
+    /// Interval of fsync; 0 is after each write.
     #[serde(default = "sync", with = "humantime_serde")]
     #[schemars(with = "config::schema::Duration")]
     pub sync: Duration,
-    /// Flows as IPFIX, besides.
+    /// Export of flows as IPFIX; off when not given.
     pub ipfix: Option<ipfix::Config>,
-    /// Other names for addresses.
+    /// Anonymization of addresses in the log; addresses are logged as seen when not given.
     pub addresses: Option<Addresses>,
 }
 
-/// By what addresses get other names.
+/// Anonymization of addresses in the log.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Addresses {
-    /// How.
+    /// Prefix-preserving mapping from addresses to pseudonyms.
     pub mapping: MappingName,
-    /// The file with the key: 32 bytes or their hexadecimal digits, open to its owner alone.
+    /// File with the key, 32 bytes or their hexadecimal digits; only its owner may read it.
     pub key: PathBuf,
 }
 
@@ -71,9 +71,9 @@ pub struct Addresses {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum MappingName {
-    /// Crypto-PAn.
+    /// Crypto-PAn (Xu et al., ICNP 2002).
     CryptoPan,
-    /// ipcrypt-pfx.
+    /// ipcrypt-pfx (draft-denis-ipcrypt).
     IpcryptPfx,
 }
 
@@ -85,15 +85,15 @@ pub enum MappingName {
 pub enum Kind {
     /// Flows that ended.
     Flows,
-    /// Transfers of files.
+    /// File transfers.
     Files,
-    /// Chat.
+    /// Messages, joins, parts and file offers of IRC and XMPP.
     Chat,
     /// Refused flows and files.
     Refusals,
     /// The scanner's verdicts.
     Scans,
-    /// Flows whose packets contradict each other or were missed.
+    /// Streams with missing, contradictory or impossible segments.
     Anomalies,
 }
 

@@ -65,29 +65,28 @@ pub enum Failed {
     Refuse,
 }
 
-/// Where clamd is, and what is asked of it.
+/// Virus scan of files by clamd.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// Where clamd listens: a path, or an address and a port.
+    /// Where clamd listens: the path of its socket, or an address and a port.
     pub clamd: Address,
-    /// Connections to clamd, and so files that are scanned at once; clamd's `MaxThreads` is the
-    /// other bound.
+    /// Most files that are scanned at once, one connection to clamd each; clamd's `MaxThreads` limits them too.
     #[schemars(range(min = 1, max = 1000))]
     pub connections: usize,
-    /// The largest file that is scanned; clamd's `StreamMaxLength` is the other bound.
+    /// Size of the largest file that is scanned; clamd's `StreamMaxLength` limits it too.
     pub max_size: Size,
-    /// Content that waits for clamd, over all files.
+    /// Memory for content that waits for clamd, over all files.
     pub waiting: Size,
-    /// Content of a file without a known length that is sent again after a verdict on its beginning.
+    /// Memory for content of a file of unknown length, to send it again after a verdict on its beginning.
     pub keep: Size,
-    /// Disk space, in the state directory, in which the files of torrents are put together.
+    /// Disk space in the state directory in which the files of torrents are assembled.
     pub torrents: Size,
-    /// How long to wait for a connection, for clamd to take content, and for its verdict.
+    /// Timeout for connecting to clamd, for sending content, and for the verdict.
     #[serde(with = "humantime_serde")]
     #[schemars(with = "config::schema::Duration")]
     pub timeout: Duration,
-    /// The action on a file that could not be scanned.
+    /// Action on a file that could not be scanned.
     pub on_failure: Failed,
 }
 

@@ -19,46 +19,46 @@ const MAX_MAP_ID: usize = 24;
 /// Most intervals of a calendar.
 const MAX_INTERVALS: usize = 1000;
 
-/// The section `[oracle.alto]`.
+/// ALTO (RFC 7285) over HTTPS.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct AltoConfig {
     /// The addresses on which HTTPS is served.
     #[schemars(with = "Vec<config::schema::Endpoint>")]
     pub listen: Vec<SocketAddr>,
-    /// PEM file with the certificate and its chain; none: a self-signed one.
+    /// PEM file with the certificate and its chain; a self-signed one is made when not given.
     pub certificate: Option<PathBuf>,
-    /// PEM file with the certificate's key.
+    /// PEM file with the certificate's private key.
     pub key: Option<PathBuf>,
-    /// PEM file with the authorities whose certificates clients may show.
+    /// PEM file with the authorities of client certificates; clients need none when not given.
     pub client_ca: Option<PathBuf>,
-    /// Who may ask with a password; none and no `client_ca`: everybody may ask, without one.
+    /// Users of HTTP Digest (RFC 7616); without users and `client_ca` all clients are served.
     #[serde(rename = "user")]
     pub users: Vec<UserConfig>,
-    /// Host, with a port if it is not 443, in the URIs of the directory; none: URIs are paths,
-    /// relative to the directory's.
+    /// Host, with a port if it is not 443, in the URIs of the directory; URIs are relative when not given.
     pub host: Option<String>,
-    /// Into how many classes a metric's numerical costs are rounded at most.
+    /// Most different numerical costs of a metric: costs are rounded into as many classes, so that clients
+    /// cannot recover exact ones.
     #[schemars(range(min = 1, max = MAX_CLASSES))]
     pub classes: u16,
-    /// Most PIDs of a network map that is given out.
+    /// Most PIDs of a network map.
     #[schemars(range(min = 1))]
     pub max_pids: usize,
     /// Most costs in one reply.
     #[schemars(range(min = 1))]
     pub max_costs: usize,
-    /// Key of the names of PIDs, 32 hexadecimal digits. With the same key PIDs keep their names
-    /// over restarts and on several nodes; none: a new one at every start.
+    /// Key of the names of PIDs, 32 hexadecimal digits. With the same key PIDs keep their names over restarts
+    /// and on several nodes; a random one at each start when not given.
     pub name_key: Option<Key>,
-    /// The network maps; the first is the default one. None: one by group, one by router.
+    /// The network maps, the first the default one; one by group and one by router when not given.
     #[serde(rename = "map")]
     pub maps: Vec<MapConfig>,
-    /// How costs are expected to change over the day or week.
+    /// Calendars: how costs change over the day or week.
     #[serde(rename = "calendar")]
     pub calendars: Vec<CalendarConfig>,
-    /// Cost types, such as `num-routingcost`, that constraints may test; none: all.
+    /// Cost types, such as `num-routingcost`, that constraints may test; all when not given.
     pub testable: Option<Vec<String>>,
-    /// How much is done for clients at once.
+    /// Limits of connections, requests, streams and views.
     pub limit: Limits,
 }
 
@@ -86,16 +86,15 @@ impl Default for AltoConfig {
     }
 }
 
-/// One network map: `[[oracle.alto.map]]`.
+/// A network map (RFC 7285).
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MapConfig {
-    /// Its resource identity.
+    /// Resource id of the map.
     pub id: String,
-    /// What makes a PID of it.
+    /// What becomes one PID.
     pub by: Grain,
-    /// With `by = "site"`: the sites, each a list of routers' identities. A router that no site
-    /// names is a site of its own.
+    /// With `by = "site"`: the sites, each a list of ids of routers. A router in no list is a site of its own.
     #[serde(default)]
     #[schemars(with = "Vec<Vec<std::net::IpAddr>>")]
     pub sites: Vec<Vec<topo::RouterId>>,
@@ -115,18 +114,17 @@ pub enum Grain {
     As,
 }
 
-/// One calendar (RFC 8896): `[[oracle.alto.calendar]]`.
+/// A cost calendar (RFC 8896): how a metric's costs change over time.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CalendarConfig {
     /// Name of a configured metric; `routingcost` is the default one.
     pub metric: String,
-    /// Length of an interval of the calendar.
+    /// Duration for which each factor holds.
     #[serde(with = "humantime_serde")]
     #[schemars(with = "config::schema::Duration")]
     pub interval: Duration,
-    /// One factor an interval. They repeat without end; the first of a round begins when a whole
-    /// number of rounds has passed since the beginning of 1970, UTC.
+    /// Factor of the cost in each interval. The list repeats, counted from 1970-01-01 UTC.
     pub factors: Vec<f64>,
 }
 

@@ -1,56 +1,55 @@
-//! How much the ALTO server does for its clients at once.
+//! Limits of the ALTO server.
 
 use config::Size;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::time::Duration;
 
-/// The limits of one server, `[oracle.alto.limit]`. The defaults suit a few hundred trackers and caches.
+/// Limits of connections, requests, streams and views. The defaults suit a few hundred trackers and caches.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
-    /// Connections at once.
+    /// Most connections at once.
     #[schemars(range(min = 1))]
     pub connections: usize,
-    /// Connections at once from one address (IPv6: one /64).
+    /// Most connections at once from one address (IPv6: one /64).
     #[schemars(range(min = 1))]
     pub connections_per_source: usize,
-    /// Requests at once on one HTTP/2 connection.
+    /// Most requests at once on one HTTP/2 connection.
     #[schemars(range(min = 1))]
     pub requests_per_connection: u32,
     /// Largest head of a request.
     pub head: Size,
     /// Largest body of a request.
     pub body: Size,
-    /// Time for a handshake, for a request's head, for its body, and for a client to take what it is sent; also how
-    /// long a connection may be idle.
+    /// Timeout of a handshake, of a request's head and body, of a blocked client and of an idle connection.
     #[serde(with = "humantime_serde")]
     #[schemars(with = "config::schema::Duration")]
     pub timeout: Duration,
-    /// Update streams at once (RFC 8895 section 10.1).
+    /// Most update streams at once (RFC 8895 section 10.1).
     pub streams: usize,
-    /// Update streams at once from one address.
+    /// Most update streams at once from one address.
     pub streams_per_source: usize,
-    /// Substreams of one stream at once.
+    /// Most substreams of one stream at once.
     pub substreams: usize,
-    /// Substreams of one stream over its life.
+    /// Most substreams of one stream over its life.
     pub substreams_ever: usize,
-    /// Different resources that streams and views follow at once.
+    /// Most different resources that streams and views follow at once.
     pub followed: usize,
-    /// Versions that are kept of each resource that is followed.
+    /// Most versions that are kept of each followed resource.
     #[schemars(range(min = 1))]
     pub versions: usize,
-    /// Memory for the versions that are kept of each resource that is followed.
+    /// Memory for the versions that are kept of each followed resource.
     pub versions_size: Size,
-    /// Views at once (RFC 9569 section 9.1).
+    /// Most TIPS views at once (RFC 9569 section 9.1).
     pub views: usize,
-    /// How long an idle view is kept.
+    /// How long an idle TIPS view is kept.
     #[serde(with = "humantime_serde")]
     #[schemars(with = "config::schema::Duration")]
     pub view_idle: Duration,
-    /// Requests that wait for a view's next update at once.
+    /// Most requests that wait for the next update of a TIPS view at once.
     pub polls: usize,
-    /// A comment is sent on a quiet stream this often (RFC 8895 section 6.8).
+    /// Interval of keep-alive comments on a quiet stream (RFC 8895 section 6.8).
     #[serde(with = "humantime_serde")]
     #[schemars(with = "config::schema::Duration")]
     pub keep_alive: Duration,

@@ -28,52 +28,52 @@ pub struct Config {
     pub bgp_ls: Vec<BgpLsConfig>,
 }
 
-/// `[oracle.bmp]`: routers connect here and report their routes (RFC 7854).
+/// Live routes from routers over BMP (RFC 7854).
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BmpConfig {
-    /// The addresses to which routers connect.
+    /// Addresses to which routers connect.
     #[serde(default = "listen")]
     #[schemars(with = "Vec<config::schema::Endpoint>")]
     pub listen: Vec<SocketAddr>,
-    /// How long a router's routes are kept when its session is lost.
+    /// How long a router's routes are kept after its session is lost.
     #[serde(default = "hold", with = "humantime_serde")]
     #[schemars(with = "config::schema::Duration")]
     pub hold: Duration,
-    /// The most paths that a router may report; those beyond are refused and counted.
+    /// Most paths that a router may report; paths beyond are refused and counted.
     #[serde(default = "max_routes")]
     #[schemars(range(min = 1))]
     pub max_routes: usize,
-    /// Who may connect.
+    /// Routers that may connect.
     #[serde(default, rename = "router")]
     pub routers: Vec<BmpRouter>,
 }
 
-/// One `[[oracle.bmp.router]]`.
+/// A router that may connect over BMP.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BmpRouter {
-    /// From where it connects.
+    /// Address from which the router connects.
     pub address: IpAddr,
-    /// Which router of the topology it is.
+    /// Id of the router in the topology.
     #[schemars(with = "std::net::IpAddr")]
     pub router: RouterId,
-    /// What is done with routes that it has learned from inside the AS.
+    /// Action on routes that the router has learned from inside its AS.
     #[serde(default)]
     pub internal: Internal,
 }
 
-/// One `[[oracle.bgp_ls]]`: a session with a speaker that advertises the internal network (RFC 9552).
+/// A session with a BGP-LS speaker, which advertises routers, links and internal networks (RFC 9552).
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BgpLsConfig {
     /// The speaker's address.
     pub peer: IpAddr,
-    /// The port at which it listens.
+    /// Port on which the speaker listens.
     #[serde(default = "port")]
     #[schemars(range(min = 1))]
     pub port: u16,
-    /// Its AS number.
+    /// The speaker's AS number.
     #[schemars(range(min = 1, max = u32::MAX - 1))]
     pub peer_as: Asn,
     /// Our AS number.
@@ -87,22 +87,23 @@ pub struct BgpLsConfig {
     pub password: Option<Password>,
     /// A file with the key as its only line, instead of `password`.
     pub password_file: Option<PathBuf>,
-    /// Send TTL 255 and take nothing below 255 (RFC 5082 section 3).
+    /// TTL security: send TTL 255 and accept nothing lower (RFC 5082 section 3).
     #[serde(default)]
     pub ttl_security: bool,
-    /// Hold time of the session that we propose, in whole seconds.
+    /// Proposed hold time of the session, whole seconds.
     #[serde(default = "hold_time", with = "humantime_serde")]
     #[schemars(with = "config::schema::Duration")]
     pub hold_time: Duration,
-    /// How long the speaker's network is kept when the session is lost.
+    /// How long what the speaker has advertised is kept after the session is lost.
     #[serde(default = "hold", with = "humantime_serde")]
     #[schemars(with = "config::schema::Duration")]
     pub hold: Duration,
-    /// The most objects that it may advertise; those beyond are refused and counted.
+    /// Most nodes, links and prefixes together that the speaker may advertise; objects beyond are refused
+    /// and counted.
     #[serde(default = "max_objects")]
     #[schemars(range(min = 1))]
     pub max_objects: usize,
-    /// The bandwidth of links that are advertised without one: `10Gbit`, or Mbit/s alone.
+    /// Bandwidth of links that are advertised without one: `10Gbit`; a number alone is Mbit/s.
     #[serde(default = "bandwidth", deserialize_with = "config::read_mbit")]
     pub default_bandwidth: f64,
 }

@@ -35,12 +35,12 @@ use topo::{GroupId, RouterIndex};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// Native where the driver has it, else generic, else the sockets alone answer.
+    /// `native` if the driver supports it, else `generic`, else the sockets alone answer.
     #[default]
     Auto,
-    /// In the driver; an interface that cannot is an error.
+    /// In the driver; an interface without native XDP is an error.
     Native,
-    /// In the kernel's receive path after the driver; an interface that cannot is an error.
+    /// In the kernel's generic XDP hook, after the driver; an interface without it is an error.
     Generic,
 }
 

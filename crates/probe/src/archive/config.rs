@@ -16,18 +16,18 @@ const DAY: Duration = Duration::from_secs(86_400);
 /// Longest time that records or hours are kept, other than for ever.
 const LONGEST: Duration = DAY.saturating_mul(36_525);
 
-/// The section `[probe.archive]`.
+/// The archive of measurements: how long they are kept, and where they are exported.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ArchiveConfig {
-    /// Records that may wait to be written; what comes beyond is counted as lost.
+    /// Most records that wait to be written; records beyond are lost and counted.
     #[schemars(range(min = 1, max = MAX_QUEUE))]
     pub queue: usize,
-    /// How long records are kept one by one before they become hours; 0 is for ever.
+    /// How long records are kept individually before they are aggregated to hours; 0 is for ever.
     #[serde(with = "humantime_serde")]
     #[schemars(with = "config::schema::Duration")]
     pub keep: Duration,
-    /// How long hours are kept, from the time that was measured, before they become days; 0 is for ever.
+    /// How long hours are kept, counted from the measurement, before they are aggregated to days; 0 is for ever.
     #[serde(with = "humantime_serde")]
     #[schemars(with = "config::schema::Duration")]
     pub keep_hours: Duration,
@@ -35,9 +35,9 @@ pub struct ArchiveConfig {
     #[serde(with = "humantime_serde")]
     #[schemars(with = "config::schema::Duration")]
     pub keep_days: Duration,
-    /// The shared archive that gets all records, too. They are kept here until it has them.
+    /// A PostgreSQL that gets all records too; off when not given. Records are kept here until it has them.
     pub postgresql: Option<PostgresqlConfig>,
-    /// Files for each day that is over. Records are kept here until they are in them.
+    /// Parquet files for each past day; off when not given. Records are kept here until they are in a file.
     pub parquet: Option<ParquetConfig>,
 }
 

@@ -8,19 +8,19 @@ use std::{net::SocketAddr, time::Duration};
 const SHORTEST_REFRESH: Duration = Duration::from_secs(1);
 const LONGEST_REFRESH: Duration = Duration::from_secs(86_400);
 
-/// The section `[gate.audit.ipfix]`: flows as IPFIX.
+/// Export of flows as IPFIX, to files, a collector or both.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// Whether files of flows are written beside those of lines.
+    /// Write flows to `flows.ipfix` beside `eve.json`.
     pub file: bool,
-    /// The collector that gets flows over UDP.
+    /// Collector to which flows are sent over UDP; none when not given.
     #[schemars(with = "Option<config::schema::Endpoint>")]
     pub collector: Option<SocketAddr>,
-    /// Observation domain: the number by which collectors distinguish this gate's flows from those of others.
+    /// Observation domain: the number by which collectors distinguish this gate from other exporters.
     #[schemars(range(min = 1))]
     pub domain: u32,
-    /// How often the templates, which name the fields of records, are sent to the collector.
+    /// Interval at which templates, which describe the fields of records, are sent to the collector.
     #[serde(with = "humantime_serde")]
     #[schemars(with = "config::schema::Duration")]
     pub refresh: Duration,

@@ -33,15 +33,15 @@ impl Secret {
     }
 }
 
-/// A user who may ask.
+/// A user of HTTP Digest (RFC 7616).
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UserConfig {
     /// The user's name, in any script; composed characters (NFC), as clients send them.
     pub name: String,
-    /// The password.
+    /// The user's password, 1 to 256 bytes; required unless `password_file` is given.
     pub password: Option<Secret>,
-    /// A file with the password as its only line, instead of `password`.
+    /// File with the password as its only line, instead of `password`.
     pub password_file: Option<PathBuf>,
 }
 

@@ -46,11 +46,11 @@ const ROWS: usize = 10_000;
 /// How long a statement waits for the writer.
 const BUSY: Duration = Duration::from_secs(10);
 
-/// The section `[probe.archive.parquet]`.
+/// Export to Parquet files by day.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ParquetConfig {
-    /// The folder into which the files go, an absolute path.
+    /// Folder for the files, an absolute path.
     pub folder: PathBuf,
 }
 

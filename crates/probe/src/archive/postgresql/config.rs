@@ -12,16 +12,16 @@ use std::{
 };
 use tokio_postgres::config::{Host, SslMode};
 
-/// The section `[probe.archive.postgresql]`.
+/// A PostgreSQL that many stations share as an archive.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PostgresqlConfig {
-    /// Server, database and user as libpq has them, such as `host=db.example.net dbname=nigh user=prague`;
-    /// without a password.
+    /// Connection string of libpq without a password, such as `host=db.example.net dbname=nigh user=prague`.
     pub connection: String,
-    /// A file with nothing but the password. Else `PGPASSFILE` is checked.
+    /// File with the password alone, mode 0600; when not given, the file that `PGPASSFILE` names is searched.
     pub password_file: Option<PathBuf>,
-    /// Certificates in PEM of who signs the server's certificate. Needed but for Unix sockets.
+    /// PEM file with the authority that signs the server's certificate; required over a network unless the
+    /// connection has `sslmode=disable`.
     pub authority: Option<PathBuf>,
 }
 
