@@ -12,7 +12,7 @@ use serde_json::Value;
 /// `nigh echo ...`
 #[derive(Clone, Debug, PartialEq, Eq, Subcommand)]
 pub enum Command {
-    /// Show what was received, answered, passed and dropped, for each address
+    /// Show the packets that were received, answered, passed and dropped, for each address
     ///
     /// In every row received = answered + passed + the sum of drops, exactly.
     #[command(after_help = "Example:\n  nigh echo ledger --json")]
@@ -26,20 +26,20 @@ pub enum Command {
     },
     /// Show or change the limits
     ///
-    /// A change is in force at once and lasts until the next reload or start. Without options the
+    /// A change takes effect at once and lasts until the next reload or restart. Without options the
     /// limits are shown and nothing changes.
     #[command(
         after_help = "Examples:\n  nigh echo limit\n  nigh echo limit --rate 50 --burst 100\n  nigh echo limit --node-rate 100000 --node-burst 2000"
     )]
     Limit(LimitArgs),
-    /// Show or change the sources that are answered; an empty list means all
+    /// Show or change the source prefixes that are answered; an empty list means all
     ///
-    /// A change is in force at once and lasts until the next reload or start.
+    /// A change takes effect at once and lasts until the next reload or restart.
     #[command(after_help = "Examples:\n  nigh echo allow\n  nigh echo allow --add 192.0.2.0/24")]
     Allow(ListArgs),
-    /// Show or change the sources that are never answered
+    /// Show or change the source prefixes that are not answered
     ///
-    /// A change is in force at once and lasts until the next reload or start.
+    /// A change takes effect at once and lasts until the next reload or restart.
     #[command(
         after_help = "Examples:\n  nigh echo deny\n  nigh echo deny --add 198.51.100.7/32 --remove 203.0.113.0/24"
     )]
@@ -52,7 +52,7 @@ pub struct LimitArgs {
     /// Requests a second for each source prefix; 0 switches the limit off
     #[arg(long, value_name = "REQUESTS")]
     rate: Option<u64>,
-    /// Requests that a source prefix may send at once
+    /// Burst of a source prefix, in requests
     #[arg(long, value_name = "REQUESTS")]
     burst: Option<u64>,
     /// Length of an IPv4 source prefix
@@ -61,10 +61,10 @@ pub struct LimitArgs {
     /// Length of an IPv6 source prefix
     #[arg(long, value_name = "BITS")]
     prefix6: Option<u8>,
-    /// Ceiling for the node, requests a second; 0 is none
+    /// Requests a second for the whole node; 0 switches the limit off
     #[arg(long, value_name = "REQUESTS")]
     node_rate: Option<u64>,
-    /// Requests that the node answers at once under its ceiling
+    /// Burst of the whole node, in requests
     #[arg(long, value_name = "REQUESTS")]
     node_burst: Option<u64>,
 }

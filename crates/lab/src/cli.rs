@@ -59,7 +59,7 @@ pub enum Command {
     /// List the links that carried packets, and those that were changed
     #[command(after_help = "Example:\n  nigh lab links --sort drops --count 10")]
     Links(control::LinksArgs),
-    /// Show a node, take it out of the network or put it back
+    /// Show a node, take it down or bring it up
     #[command(after_help = "Example:\n  nigh lab node as4 down")]
     Node(control::NodeArgs),
     /// Follow events: changes, routing, lost packets
@@ -73,7 +73,7 @@ pub enum Command {
     /// Watch a lab in the terminal: links by load and drops, hosts, events
     #[command(after_help = "Example:\n  nigh lab view")]
     View(ViewArgs),
-    /// Generate an internet of any size: the same seed and numbers always make the same one
+    /// Generate an internet of any size: the same seed and options always give the same network
     #[command(
         after_help = "Examples:\n  nigh lab gen internet.nigh\n  nigh lab gen internet.nigh --nodes 1000000 --seed 7 --rates"
     )]
@@ -87,8 +87,8 @@ pub enum Command {
     /// Build a network from measurements: traces, ITDK, AS relationships, topologies
     ///
     /// Reads traceroute, mtr, scamper and RIPE Atlas; ITDK nodes and links, AS relationships, prefix2as; the
-    /// oracle's topology files and GraphML. Several files of any kinds make one network. Bad lines are
-    /// counted and shown, and so are the assumptions.
+    /// oracle's topology files and GraphML. Several files, also of different kinds, are merged into one
+    /// network. Unreadable lines are counted and shown, and assumptions are listed.
     #[command(arg_required_else_help = true)]
     #[command(
         after_help = "Examples:\n  nigh lab import berlin.txt munich.json -o traces.nigh\n  nigh lab import as-rel2.txt.bz2 prefix2as.gz -o ases.nigh\n  nigh lab import midar.nodes.bz2 midar.links.bz2 -o itdk.nigh --link delay=2ms"
@@ -108,13 +108,13 @@ pub struct RunArgs {
     /// Prefix of the names of namespaces, so that a scene can run several times at once
     #[arg(long, value_name = "PREFIX", default_value = "", hide_default_value = true)]
     pub prefix: String,
-    /// Serve a map and JSON over HTTP at this address; a port alone is on 127.0.0.1
+    /// Serve a map and JSON over HTTP at this address; a port alone means 127.0.0.1
     #[arg(long, value_name = "ADDR:PORT", value_parser = address)]
     pub http: Option<SocketAddr>,
     /// Print the lab's hosts and, at the end, the outcomes of packets as JSON
     #[arg(long)]
     pub json: bool,
-    /// Print both as text also when a command is run
+    /// Print the same as text, also when a command is run
     #[arg(short, long)]
     pub verbose: bool,
     /// A command to run in a host
@@ -128,7 +128,7 @@ pub struct ExecArgs {
     /// The host
     #[arg(value_name = "HOST")]
     pub host: String,
-    /// The lab, by its process's number or its scene's name [default: the only one with this host]
+    /// The lab, by process id or scene name [default: the only one with this host]
     #[arg(long, value_name = "LAB")]
     pub lab: Option<String>,
     /// The program and its arguments

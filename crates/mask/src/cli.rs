@@ -29,7 +29,7 @@ use terminal::progress::{self, ProgressBar};
 /// What is done.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Mask a capture: pcap or pcapng, perhaps compressed by gzip or zstd, becomes pcapng
+    /// Mask a capture (pcap or pcapng, optionally compressed with gzip or zstd); the output is pcapng
     #[command(
         after_help = "Examples:\n  nigh mask key campus.key\n  nigh mask file --policy research --key campus.key in.pcap out.pcapng\n  nigh mask file --policy research --key-command 'pass show campus' --rotate day in.pcap out.pcapng\n  tcpdump -w - | nigh mask file --policy strict - - | tshark -r -"
     )]
@@ -46,7 +46,7 @@ pub enum Command {
         /// The original capture
         #[arg(long, value_name = "CAPTURE")]
         against: PathBuf,
-        /// Write the report as a page, too
+        /// Also write the report as an HTML page
         #[arg(long, value_name = "FILE")]
         html: Option<PathBuf>,
     },
@@ -81,13 +81,13 @@ pub struct FileArgs {
     policy: String,
     #[command(flatten)]
     key: key::Source,
-    /// Derive another key for each period of UTC, by the packets' times
+    /// Use a separate key, derived from the given one, for each period of packet times (UTC)
     #[arg(long, value_enum, value_name = "PERIOD")]
     rotate: Option<Rotation>,
-    /// How addresses are mapped if the policy has `prefix`
+    /// Mapping of addresses for the policy's action `prefix`
     #[arg(long, value_enum, default_value_t = MappingName::CryptoPan)]
     mapping: MappingName,
-    /// Append a log of the run to this file, without keys: lines of JSON
+    /// Append a record of the run to this file, as JSON lines without keys
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
     /// Threads that mask [default: all processors]
@@ -122,7 +122,7 @@ pub enum PolicyCommand {
         policy: String,
         /// The capture with the packet
         capture: PathBuf,
-        /// Which one, counted from 1
+        /// Number of the packet, counted from 1
         #[arg(long, value_name = "NUMBER", default_value_t = 1)]
         packet: u64,
     },

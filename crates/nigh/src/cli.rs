@@ -10,16 +10,16 @@ use std::{
 /// The codes, for `nigh --help`. Code 2 comes from the command line parser.
 const EXIT_CODES: &str = "\
 Exit codes:
-  0  done; of a status: healthy
-  1  failed or refused; one sentence on stderr says why. Also: no answer came to blast, ping, load or
-     rank; a measurement failed; packets do not arrive by `nigh lab path`
-  2  the command line is wrong
-  3  no daemon answers at the control socket; no lab runs
+  0  success; for status commands: healthy
+  1  failed or refused; stderr has the reason. Also: blast, ping, load or rank got no reply; a
+     measurement failed; `nigh lab path` shows that packets do not arrive
+  2  invalid command line
+  3  no daemon answers on the control socket; no lab runs
   4  a masked capture contains data of its original
-  5  status shown; not healthy
-`nigh lab run` and `nigh lab exec` end with the code of the command that they run, or 128 and the
-number of the signal that ended it; 127 if it is not found, 126 if it cannot be run, and `nigh lab
-exec` with 125 if the host cannot be entered.
+  5  status shown, but not healthy
+`nigh lab run` and `nigh lab exec` return the exit code of the command that they run, or 128 plus the
+number of the signal that ended it; 127 if it is not found, 126 if it cannot be run; `nigh lab exec`
+returns 125 if the host cannot be entered.
 
 Example:
   nigh check && nigh run";
@@ -39,7 +39,7 @@ pub struct Cli {
 pub enum Command {
     /// Run the daemon with the jobs whose sections are in the configuration file
     ///
-    /// SIGHUP or `nigh reload` reads the file again; a bad file changes nothing. SIGTERM drains and
+    /// SIGHUP or `nigh reload` rereads the file; an invalid file changes nothing. SIGTERM drains and
     /// then stops; a second SIGTERM stops at once.
     #[command(after_help = "Example:\n  nigh run -c /etc/nigh/nigh.toml --log info")]
     Run(RunArgs),
@@ -53,15 +53,15 @@ pub enum Command {
     /// The exit code is 5 if the node is not healthy.
     #[command(after_help = "Example:\n  nigh status\n  nigh status --json | jq .node.name")]
     Status(DaemonArgs),
-    /// Take this node out of service: withdraw, keep answering until arrivals are quiet
+    /// Take this node out of service: withdraw its routes, and answer until no more requests arrive
     ///
     /// A drained node stays drained over a restart, until `nigh undrain`.
     #[command(after_help = "Example:\n  nigh drain && systemctl stop nigh")]
     Drain(DaemonArgs),
-    /// Take this node into service again: announce as soon as health allows it
+    /// Take this node back into service: announce its prefixes as soon as it is healthy
     #[command(after_help = "Example:\n  nigh undrain")]
     Undrain(DaemonArgs),
-    /// Make the daemon read its configuration file again; a bad file changes nothing
+    /// Make the daemon reread its configuration file; an invalid file changes nothing
     #[command(after_help = "Example:\n  nigh check -c /etc/nigh/nigh.toml && nigh reload")]
     Reload(DaemonArgs),
     /// Query and control the responder
@@ -98,9 +98,9 @@ pub enum Command {
         after_help = "Examples:\n  nigh psock key both-ends.key\n  nigh psock recv big.iso --key both-ends.key --listen 0.0.0.0:7000\n  nigh psock send big.iso --key both-ends.key --path 192.0.2.1:7000 --path 198.51.100.1:7000"
     )]
     Psock(PsockArgs),
-    /// Send echo requests at a fixed rate and report how many were answered and where others were lost
+    /// Send echo requests at a fixed rate and report how many were answered and where the others were lost
     Blast(echo::blast::Args),
-    /// Print the completions for a shell: of commands, options and names
+    /// Print the completion script for a shell, which completes commands, options and names
     ///
     /// The script calls nigh to complete names: policies, applications, rules, stations, routers, and
     /// hosts, nodes and links of a running lab.
@@ -115,10 +115,10 @@ pub enum Command {
     Man(ManArgs),
 }
 
-/// How log lines look.
+/// Format of log lines.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum LogFormat {
-    /// For people.
+    /// Plain text.
     Text,
     /// One JSON object a line.
     Json,
@@ -130,7 +130,7 @@ pub struct RunArgs {
     /// The configuration file
     #[arg(short, long, value_name = "FILE", default_value = DEFAULT_FILE)]
     pub config: PathBuf,
-    /// How log lines on stderr look
+    /// Format of log lines on stderr
     #[arg(long, value_enum, default_value = "text", value_name = "FORMAT")]
     pub log_format: LogFormat,
     /// What to log: error, warn, info, debug, trace, or directives such as `info,echo=debug`

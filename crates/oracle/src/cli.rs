@@ -50,7 +50,7 @@ pub enum Operation<T: Args> {
     },
     /// Change a property of a link, an interface or a metric
     ///
-    /// In force when the command returns, until the next reload or restart.
+    /// The change is in force when the command returns, until the next reload or restart.
     #[command(subcommand_required = true, arg_required_else_help = true)]
     #[command(after_help = "Example:\n  nigh oracle set link 10.0.0.1 10.0.0.2 bandwidth 100Mbit")]
     Set {
@@ -63,7 +63,7 @@ pub enum Operation<T: Args> {
     },
     /// Create a router, link or network
     ///
-    /// In force when the command returns, until the next reload or restart.
+    /// The change is in force when the command returns, until the next reload or restart.
     #[command(subcommand_required = true, arg_required_else_help = true)]
     #[command(after_help = "Example:\n  nigh oracle create router 10.0.0.9 --name leipzig")]
     Create {
@@ -76,7 +76,7 @@ pub enum Operation<T: Args> {
     },
     /// Delete a router, link or network
     ///
-    /// In force when the command returns, until the next reload or restart.
+    /// The change is in force when the command returns, until the next reload or restart.
     #[command(subcommand_required = true, arg_required_else_help = true)]
     #[command(after_help = "Example:\n  nigh oracle delete network internal 192.0.2.0/24 10.0.0.9")]
     Delete {
@@ -87,7 +87,7 @@ pub enum Operation<T: Args> {
         #[command(flatten)]
         daemon: T,
     },
-    /// Read the files of the topology again; changes by hand are discarded
+    /// Read the topology files again; changes by set, create and delete are discarded
     #[command(after_help = "Example:\n  nigh oracle reload")]
     Reload {
         /// Which daemon to ask, and how.
@@ -239,7 +239,7 @@ pub enum Create {
         #[command(flatten)]
         properties: PropertyArgs,
     },
-    /// Create an internal network (our own) or an external one (of others)
+    /// Create an internal network (our own) or an external one (beyond an exit router)
     #[command(arg_required_else_help = true)]
     #[command(
         after_help = "Examples:\n  nigh oracle create network internal 192.0.2.0/24 10.0.0.9\n  nigh oracle create network external 198.51.100.0/24 10.8.0.1 --as 64500 --distance 3"
@@ -332,10 +332,10 @@ pub struct PropertyArgs {
     /// The delay
     #[arg(long, default_value = "1ms", value_parser = config::milliseconds)]
     latency: f64,
-    /// The internal routing protocol's metric
+    /// The IGP metric
     #[arg(long, default_value_t = 1)]
     weight: u32,
-    /// In the unit of its source
+    /// Congestion, in the unit of its source
     #[arg(long, default_value_t = 0.0)]
     congestion: f64,
     /// Share of packets lost
@@ -346,9 +346,9 @@ pub struct PropertyArgs {
 /// Which side a network is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum SideArg {
-    /// Our own networks, where requests come from
+    /// Our own networks, which send requests
     Internal,
-    /// Networks of others, beyond exit routers
+    /// External networks, beyond exit routers
     External,
 }
 

@@ -35,7 +35,7 @@ pub enum Command {
     Show(ShowArgs),
     /// Write measurements into Parquet files, one a day and kind
     ///
-    /// Reads the archive directly, so it also works without a daemon; today is written as far as it is. An
+    /// Reads the archive directly, so it also works without a daemon; today is written up to now. An
     /// existing file is never overwritten. `[probe.archive.parquet]` lets the daemon write each day
     /// when it is over.
     #[command(
@@ -49,7 +49,7 @@ pub enum Command {
 pub enum Operation {
     /// Measure something now, and print the result
     ///
-    /// The test has the same limits as scheduled tests and waits until it disturbs none of them; the
+    /// The test has the same limits as scheduled tests and waits until it conflicts with none of them; the
     /// result is also in the archive, as test `request`.
     #[command(subcommand_required = true, arg_required_else_help = true)]
     #[command(
@@ -70,7 +70,7 @@ pub enum Operation {
 /// `nigh probe run ...`
 #[derive(Clone, Debug, PartialEq, Eq, Subcommand)]
 pub enum Test {
-    /// Measure one-way delay, loss, reordering and duplication: to a station, or a reflector of STAMP
+    /// Measure one-way delay, loss, reordering and duplication, to a station or a STAMP reflector
     #[command(
         after_help = "Examples:\n  nigh probe run owd brno --duration 5s --rate 100\n  nigh probe run owd 192.0.2.7:862"
     )]
@@ -164,7 +164,7 @@ pub enum Test {
         #[arg(value_name = "NAME@SERVER")]
         question: String,
     },
-    /// Ask for the state of an NTP server's clock
+    /// Query the state of an NTP server's clock
     #[command(after_help = "Example:\n  nigh probe run clock 192.0.2.123")]
     Clock {
         /// The server: one of probe.clock, or on the allow list

@@ -15,7 +15,7 @@ A responder limits each source prefix to 100 a second by default: raise it with 
 `nigh echo limit` for a load test, or read `source_limit` among its drops; with \
 --peer, --find-max names the limit that it found.
 
-The exit code is 0 if at least one undamaged reply came, else 1.
+The exit code is 0 if at least one intact reply was received, else 1.
 
 Examples:
   nigh blast 192.0.2.1

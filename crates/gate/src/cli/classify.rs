@@ -22,7 +22,7 @@ use terminal::{
 /// Arguments of `nigh gate classify`.
 #[derive(Clone, Debug, Args)]
 pub struct ClassifyArgs {
-    /// Captures, pcap or pcapng, perhaps compressed by gzip or zstd, in the order in which they were recorded
+    /// Captures in the order of their recording: pcap or pcapng, optionally compressed with gzip or zstd
     #[arg(required = true, value_name = "FILE")]
     pub captures: Vec<PathBuf>,
     /// List each flow instead of each application

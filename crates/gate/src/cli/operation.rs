@@ -33,17 +33,17 @@ pub enum Operation {
     Top(TopArgs),
     /// Explain a flow: its label, the evidence, the rule that decides
     #[command(
-        after_help = "Example:\n  nigh gate why tcp 10.0.0.5:51413 192.0.2.7:6881\n\nEither end may stand first; `nigh gate flows` prints flows in this form."
+        after_help = "Example:\n  nigh gate why tcp 10.0.0.5:51413 192.0.2.7:6881\n\nThe ends may be given in either order; `nigh gate flows` prints flows in this form."
     )]
     Why {
         /// The protocol and both ends
         #[arg(required = true, num_args = 1..=4, value_name = "FLOW")]
         flow: Vec<String>,
     },
-    /// Refuse applications, before all rules of the file
+    /// Refuse applications by a rule before those of the file
     ///
     /// Takes effect at once, also for running flows; lasts until `nigh gate forget`, a reload or the
-    /// daemon's end.
+    /// end of the daemon.
     #[command(
         after_help = "Examples:\n  nigh gate deny bittorrent edonkey\n  nigh gate deny --category peer-to-peer --host 10.0.0.0/24 --how drop"
     )]
@@ -51,24 +51,24 @@ pub enum Operation {
         /// Which flows.
         #[command(flatten)]
         which: WhichArgs,
-        /// How: reset answers, drop does not
+        /// Whether the ends are notified: reset notifies them, drop does not
         #[arg(long, value_enum, default_value = "reset")]
         how: Deny,
     },
-    /// Let applications pass, before all rules of the file
+    /// Let applications pass by a rule before those of the file
     ///
     /// Takes effect at once, also for running flows; lasts until `nigh gate forget`, a reload or the
-    /// daemon's end.
+    /// end of the daemon.
     #[command(after_help = "Example:\n  nigh gate allow bittorrent --host 10.0.0.5")]
     Allow {
         /// Which flows.
         #[command(flatten)]
         which: WhichArgs,
     },
-    /// Limit the rate of applications, before all rules of the file
+    /// Limit the rate of applications by a rule before those of the file
     ///
     /// Takes effect at once, also for running flows; lasts until `nigh gate forget`, a reload or the
-    /// daemon's end.
+    /// end of the daemon.
     #[command(
         after_help = "Examples:\n  nigh gate limit bittorrent --to-internal 20mbit --from-internal 5mbit\n  nigh gate limit --category peer-to-peer --to-internal 2mbit --each host"
     )]
@@ -151,7 +151,7 @@ pub struct WhichArgs {
     /// Applications, such as bittorrent or bittorrent/dht; `unknown` for unclassified flows
     #[arg(value_name = "APPLICATION", required_unless_present_any = ["category", "host"])]
     application: Vec<String>,
-    /// A kind of application, such as peer-to-peer; can be given several times
+    /// A category of applications, such as peer-to-peer; can be given several times
     #[arg(long, value_parser = categories())]
     category: Vec<Category>,
     /// Only of this internal host, or of those in this prefix

@@ -25,16 +25,16 @@ const SHORTEST_WAIT: Duration = Duration::from_micros(200);
 /// Arguments of `nigh gate replay`.
 #[derive(Clone, Debug, Args)]
 pub struct ReplayArgs {
-    /// The capture, pcap or pcapng, perhaps compressed by gzip or zstd
+    /// The capture: pcap or pcapng, optionally compressed with gzip or zstd
     #[arg(value_name = "FILE")]
     pub capture: PathBuf,
     /// The interface that packets leave through
     #[arg(short, long, value_name = "IF")]
     pub interface: String,
-    /// How much faster than recorded: a number, or `max` for no waiting at all
+    /// How many times as fast as recorded: a number, or `max` to send without waiting
     #[arg(long, value_name = "N|max", default_value = "1")]
     pub speed: Speed,
-    /// The Ethernet address that frames go to [default: as recorded; broadcast for links without]
+    /// Destination MAC address of all frames [default: as recorded; broadcast for links without Ethernet]
     #[arg(long, value_name = "MAC")]
     pub to: Option<Mac>,
 }

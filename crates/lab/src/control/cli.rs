@@ -14,7 +14,7 @@ use std::io::{self, BufRead, ErrorKind, Write};
 /// Which lab is meant, and how it is answered.
 #[derive(Clone, Debug, Args)]
 pub struct Which {
-    /// The lab, by its process's number or its scene's name [default: the only one]
+    /// The lab, by its process id or the name of its scene [default: the only one]
     #[arg(long, value_name = "LAB", global = true)]
     pub lab: Option<String>,
     /// Print the answer as JSON
@@ -45,7 +45,7 @@ pub struct PathArgs {
 /// Arguments of `nigh lab link`.
 #[derive(Clone, Debug, Args)]
 pub struct LinkArgs {
-    /// Two nodes: `A-B` for both directions, `'A>B'` for one; `#2` after it is the second of several
+    /// Two nodes: `A-B` for both directions, `'A>B'` for one; append `#2` for the second of parallel links
     pub link: String,
     /// Which lab.
     #[command(flatten)]
@@ -75,7 +75,7 @@ pub struct LinksArgs {
     /// The order of the links
     #[arg(long, value_name = "COLUMN", value_enum, default_value = "bytes")]
     pub sort: Sort,
-    /// Also list links that no packet came to
+    /// Also list links that have carried no packets
     #[arg(long)]
     pub all: bool,
     /// Most links to show, at most 10000
@@ -99,12 +99,12 @@ pub struct NodeArgs {
     pub which: Which,
 }
 
-/// Whether a node is there.
+/// Whether a node is up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum NodeState {
-    /// With all its links and hosts
+    /// Up, with all its links and hosts
     Up,
-    /// Not there: what comes to it is lost
+    /// Down: packets that reach it are lost
     Down,
 }
 
@@ -187,7 +187,7 @@ pub fn links(args: &LinksArgs) -> Result<String, Failure> {
     args.which.ask::<Links>(&request, show::links)
 }
 
-/// Shows a node, takes it out or puts it back.
+/// Shows a node, takes it down or brings it up.
 ///
 /// # Errors
 /// No lab answers, or it refuses.

@@ -32,7 +32,7 @@ pub struct Args {
     #[arg(short, long, value_name = "TIME", default_value = "10s",
           value_parser = config::duration)]
     pub duration: Duration,
-    /// Allow servers in this prefix, beside loopback, private and documentation space; repeatable
+    /// Allow servers in this prefix, besides loopback, private and documentation space; repeatable
     #[arg(long, value_name = "PREFIX")]
     pub allow: Vec<IpNet>,
     /// Print the result as JSON

@@ -35,7 +35,7 @@ const STACK: usize = 128 << 10;
 /// Arguments of `nigh oracle load`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
-The exit code is 0 if at least one ranking came, else 1.
+The exit code is 0 if at least one ranking was received, else 1.
 
 Examples:
   nigh oracle load --clients 20 --count 1000
@@ -63,14 +63,14 @@ pub struct Args {
     /// All clients begin at the same moment
     #[arg(long)]
     pub sync_start: bool,
-    /// The first client that has sent its requests ends all
+    /// End all clients when the first has sent its requests
     #[arg(long)]
     pub sync_stop: bool,
-    /// End after this time, whatever is left to send
+    /// End after this time, even if requests are left to send
     #[arg(short, long, value_name = "TIME", default_value = "60s",
           value_parser = config::duration)]
     pub duration: Duration,
-    /// Allow servers in this prefix, beside loopback, private and documentation space; repeatable
+    /// Allow servers in this prefix, besides loopback, private and documentation space; repeatable
     #[arg(long, value_name = "PREFIX")]
     pub allow: Vec<IpNet>,
     /// Print the result as JSON

@@ -31,11 +31,11 @@ use std::{
 pub enum Command {
     /// Ask for a ranking and print it, best first
     Rank(rank::Args),
-    /// Ask repeatedly with random candidates and print the time of each answer
+    /// Send requests with random candidates, one after the other, and print the time of each reply
     Ping(ping::Args),
-    /// Run many clients that wait for their answers, and print a table of their results
+    /// Run many clients that wait for their replies, and print a table of their results
     Load(load::Args),
-    /// Send requests without waiting for answers
+    /// Send requests without waiting for replies
     Flood(flood::Args),
 }
 

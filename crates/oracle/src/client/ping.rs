@@ -18,7 +18,7 @@ use std::{
 /// Arguments of `nigh oracle ping`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
-The exit code is 0 if at least one ranking came, else 1.
+The exit code is 0 if at least one ranking was received, else 1.
 
 Examples:
   nigh oracle ping
