@@ -298,7 +298,7 @@ function gate(state) {
       make('td', 'free', parts.map(([name, count]) => `${name} ${number(count)}`).join(', ') || 'none came'),
       make('td', 'bar', bar(kinds, packets.received, `outcome of packets ${hook}`))];
   }), 'no packet was seen');
-  byId('gate-copies').textContent = `${number(state.copies.read)} copies of packets were inspected, ${number(state.copies.missed)} were not as the ring was full, ${number(state.copies.bad_checksum)} as their checksum is wrong`;
+  byId('gate-copies').textContent = `${number(state.copies.read)} copies of packets were inspected, ${number(state.copies.missed)} were not because the ring was full, ${number(state.copies.bad_checksum)} because of a wrong checksum`;
   byId('gate-audit').hidden = !state.audit;
   if (state.audit) {
     const { audit } = state;

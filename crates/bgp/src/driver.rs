@@ -148,7 +148,7 @@ impl Driver {
                 self.fsm.handle(Event::Received(&self.buffer[..count]), now());
             }
             Came::Moved(Err(error)) => {
-                let why = format!("the connection broke: {error}");
+                let why = format!("the connection failed: {error}");
                 self.fsm.handle(Event::Closed(&why), now());
             }
         }

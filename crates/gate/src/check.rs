@@ -134,7 +134,7 @@ impl GateConfig {
         for (i, group) in self.groups.iter().enumerate() {
             let mut report = report.within(&format!("group[{i}]"));
             if group.hosts.is_empty() {
-                report.add("hosts", "a group without hosts matches nobody: give its addresses");
+                report.add("hosts", "a group without hosts matches nothing: give its addresses");
             }
             if group.hosts.len() > MAX_LIST {
                 report.add("hosts", format!("more than {MAX_LIST} prefixes"));
@@ -180,10 +180,10 @@ impl GateConfig {
                 }
             }
             if scan.keep > scan.waiting {
-                report.add("keep", "more than waiting: no file could be kept");
+                report.add("keep", "larger than gate.scan.waiting: no file could be kept");
             }
             if scan.timeout.is_zero() || scan.timeout > LONGEST {
-                report.add("timeout", "no verdict comes in this time: give some seconds");
+                report.add("timeout", "too short for any verdict: give some seconds");
             }
         }
         if let Some(audit) = &self.audit {
@@ -266,7 +266,7 @@ impl GateConfig {
                 });
             if !used {
                 let text = "no rule uses this name or its category: it only appears in status and audit; \
-                            name it in a rule's `application` where it shall act";
+                            name it in the `application` of a rule";
                 report.add(&format!("signature[{i}].name"), text);
             }
         }
@@ -300,7 +300,10 @@ impl TimeConfig {
             report.add("from", "a day begins at 00:00");
         }
         if self.from == self.to {
-            report.add("to", "it ends when it begins; for whole days give \"00:00\" and \"24:00\"");
+            report.add(
+                "to",
+                "start and end are the same; for whole days give \"00:00\" and \"24:00\"",
+            );
         }
     }
 }
@@ -396,8 +399,9 @@ impl FileConfig {
         applications(&self.application, report);
         for (i, name) in self.application.iter().enumerate() {
             if let Some((application, _)) = name.split_once('/') {
-                let text =
-                    format!("files are matched by their application alone; write {application:?}");
+                let text = format!(
+                    "files are matched by application, not by its parts; write {application:?}"
+                );
                 report.add(&format!("application[{i}]"), text);
             }
         }
@@ -424,7 +428,7 @@ impl FileConfig {
                 let known = file_type::all().flat_map(|kind| [kind.name, kind.media]);
                 let meant = alike(whole, known).join("` or `");
                 let hint = if meant.is_empty() { "zip` or `video/*" } else { &meant };
-                report.add(&key, format!("no file is ever of this type; there is `{hint}`"));
+                report.add(&key, format!("no file has this type; did you mean `{hint}`?"));
             }
         }
         for (i, name) in self.names.iter().enumerate() {

@@ -83,7 +83,7 @@ pub struct FlowCounts {
     pub ended_undecided: u64,
     /// Removed while undecided because there were too many; their next packet makes a new entry.
     pub evicted: u64,
-    /// Verdicts that the full table refused.
+    /// Verdicts that did not fit into the full flow table.
     pub full: u64,
 }
 
@@ -124,19 +124,19 @@ pub struct RuleStatus {
 /// What was done with files and messages since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileCounts {
-    /// Flows of which more is read than their first packets, now.
+    /// Flows that are inspected beyond their first packets, now.
     pub managed: u64,
     /// Files whose names or content were seen.
     pub seen: u64,
     /// Files that a rule denied.
     pub denied: u64,
-    /// Verdicts of the scanner without a find.
+    /// Files that were scanned and are clean.
     pub clean: u64,
     /// Finds.
     pub found: u64,
     /// Files that could not be scanned.
     pub unscanned: u64,
-    /// Connections of torrents that began before the names were known that rules ask for.
+    /// Connections of torrents that began before the file names were known.
     #[serde(default)]
     pub without_names: u64,
     /// Messages of chats.

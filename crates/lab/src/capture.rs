@@ -63,7 +63,7 @@ impl fmt::Display for Captured {
         write!(f, "{} packets", self.packets)?;
         match self.lost {
             0 => Ok(()),
-            lost => write!(f, ", {lost} more found no room"),
+            lost => write!(f, ", {lost} more were dropped from the capture"),
         }
     }
 }
@@ -80,7 +80,7 @@ pub enum CaptureError {
         source: io::Error,
     },
     /// The capture broke off.
-    #[error("the capture broke off after {packets} packets, more may have passed: {}", .path.display())]
+    #[error("the capture was interrupted after {packets} packets; more may have passed: {}", .path.display())]
     Cut {
         /// Packets that are in the file.
         packets: u64,
@@ -209,7 +209,7 @@ mod tests {
         };
         let expected = Captured { packets: 0, lost: 3 };
         assert_eq!(copied(&whole).expect("a capture"), expected);
-        assert_eq!(expected.to_string(), "0 packets, 3 more found no room");
+        assert_eq!(expected.to_string(), "0 packets, 3 more were dropped from the capture");
         for bytes in [&head[..], &[]] {
             let cut = copied(bytes).expect_err("it broke off");
             assert!(matches!(cut, CaptureError::Cut { packets: 0, .. }), "{cut}");

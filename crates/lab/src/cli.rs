@@ -268,7 +268,7 @@ fn clean(args: &CleanArgs) -> Result<String, CleanError> {
     let mut text = String::new();
     let _ = match (labs, &namespaces[..]) {
         (0, []) => writeln!(text, "nothing was left behind"),
-        (_, []) => writeln!(text, "removed what {labs} killed labs had left: no namespaces"),
+        (_, []) => writeln!(text, "removed what {labs} killed labs had left behind: no namespaces"),
         (_, names) => writeln!(text, "removed namespaces {}", names.join(", ")),
     };
     Ok(text)

@@ -48,14 +48,14 @@ const SETTINGS: [(&str, &str); 6] = [
 pub enum HostError {
     /// Its name is taken by something that no dead lab left behind.
     #[error(
-        "a network namespace {0} is there already and is not the lab's: choose another name for the host, or remove it with `ip netns del {0}`"
+        "a network namespace {0} exists already and is not the lab's: choose another name for the host, or remove it with `ip netns del {0}`"
     )]
     Taken(String),
     /// A lab that runs has it.
     #[error("a network namespace {0} belongs to the lab of process {1}, which runs: stop it first")]
     InUse(String, u32),
     /// There is none of this name.
-    #[error("there is no network namespace {0}: `ip netns list` shows those that are there")]
+    #[error("there is no network namespace {0}: `ip netns list` shows all")]
     Missing(String),
     /// The system refused.
     #[error("namespace {name}: {what}: {source}")]

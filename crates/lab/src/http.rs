@@ -133,7 +133,7 @@ fn router(shown: Arc<Shown>) -> Router {
     let nothing = || async {
         refuse(
             StatusCode::NOT_FOUND,
-            "there is nothing here; the map is at / and the rest at /api/v1/",
+            "there is no such page; the map is at / and the API at /api/v1/",
         )
     };
     let add = |router: Router<_>, (path, handler)| router.route(path, handler);
@@ -168,7 +168,7 @@ async fn named_rightly(request: Request, next: Next) -> Response {
         Some(host) if is_address(host) => next.run(request).await,
         Some(_) => refuse(
             StatusCode::MISDIRECTED_REQUEST,
-            "ask by an address or as localhost: other names are not this lab's",
+            "use an address or localhost: the lab accepts no other host names",
         ),
         None => refuse(StatusCode::BAD_REQUEST, "the header Host is missing"),
     }

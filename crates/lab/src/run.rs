@@ -88,7 +88,7 @@ pub enum RunError {
     Tap(String, #[source] tap::OpenError),
     /// A TAP device that should be there is not: the host, the device, the words for `ip` that say where.
     #[error(
-        "host {0}: there is no interface {1}: make it with `ip {2}tuntap add {1} mode tap`, or leave `tap` out so that the lab makes a namespace with an interface"
+        "host {0}: there is no interface {1}: make it with `ip {2}tuntap add {1} mode tap`, or remove `tap`, so that the lab creates a namespace with an interface"
     )]
     NoTap(String, String, String),
     /// The name of a namespace that is to be made cannot be one.
@@ -116,7 +116,7 @@ pub enum RunError {
     #[error("{0}: {1}")]
     System(&'static str, io::Error),
     /// The thread that carries packets panicked, and has logged why.
-    #[error("the lab broke and was taken down")]
+    #[error("the lab failed and was removed")]
     Broke,
 }
 

@@ -293,7 +293,7 @@ impl HostTable {
 
     fn problems(&self, report: &mut Report<'_>) {
         if self.address.is_empty() {
-            report.add("address", "a host without address hears nothing: add `address`");
+            report.add("address", "a host needs an address: add `address`");
         }
         let [lowest4, lowest6, highest] = MTUS;
         let v6 = self.address.iter().any(|address| address.addr().is_ipv6());
@@ -319,8 +319,10 @@ impl HostTable {
                 ("default_route", self.default_route.is_some()),
             ] {
                 if is_there {
-                    report
-                        .add(key, "whoever set up the host's interface sets this: remove it here");
+                    report.add(
+                        key,
+                        "this is set where the host's interface is configured: remove it here",
+                    );
                 }
             }
         }
@@ -472,7 +474,7 @@ impl Scene {
                     report.add("between", "a link joins two nodes");
                 }
                 if link.weight == 0 {
-                    report.add("weight", "the least weight is 1");
+                    report.add("weight", "the smallest weight is 1");
                 }
             }
         }

@@ -76,7 +76,7 @@ pub struct Report {
     pub anonymity: Anonymity,
     /// What is left that distinguishes machines, programs and packets.
     pub fingerprints: Vec<Fingerprint>,
-    /// What packets that an attacker knows reveal.
+    /// What known packets reveal to an attacker.
     pub injection: Injection,
 }
 
@@ -107,8 +107,8 @@ impl fmt::Display for Report {
         let fingerprints: Vec<String> = fingerprints.collect();
         for (title, text) in [
             ("k-anonymity", self.anonymity.to_string()),
-            ("fingerprints that are left", fingerprints.join("\n")),
-            ("what packets that an attacker knows reveal", self.injection.to_string()),
+            ("remaining fingerprints", fingerprints.join("\n")),
+            ("what known packets reveal to an attacker", self.injection.to_string()),
         ] {
             writeln!(f, "{title}:")?;
             for line in text.lines() {
@@ -128,7 +128,7 @@ impl Report {
         let runs = counted(self.runs_skipped, "run of payload", "runs of payload");
         let names = counted(self.names_skipped, "name of a host", "names of hosts");
         let all = [(self.runs_skipped, runs), (self.names_skipped, names)];
-        let too_many = |what| format!("not looked for, since there are too many: {what}");
+        let too_many = |what| format!("not searched, because there are too many: {what}");
         all.into_iter().filter(|(count, _)| *count > 0).map(move |(_, what)| too_many(what))
     }
 
@@ -147,9 +147,9 @@ impl Report {
     /// Whether something was found, in words.
     pub fn verdict(&self) -> &'static str {
         match (self.leaks, self.findings.is_empty()) {
-            (true, _) => "something of the original is in the masked capture",
+            (true, _) => "the masked capture contains data of the original",
             (false, true) => "nothing was found",
-            (false, false) => "nothing was found but what chance explains",
+            (false, false) => "nothing was found beyond chance",
         }
     }
 }

@@ -146,7 +146,7 @@ pub enum CliError {
         source: io::Error,
     },
     /// There is no such policy.
-    #[error("there is no policy {0:?}: {list} come with nigh, and any file can be one", list = policies().collect::<Vec<_>>().join(", "))]
+    #[error("there is no policy {0:?}: nigh has {list}; a file can be one too", list = policies().collect::<Vec<_>>().join(", "))]
     NoPolicy(String),
     /// It is none.
     #[error("{name}: {source}")]

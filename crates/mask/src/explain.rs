@@ -129,7 +129,7 @@ impl fmt::Display for Explanation {
             }
         }
         let behind = self.bytes - self.kept;
-        writeln!(f, "{} of {} bytes are left; removed behind them: {behind}", self.kept, self.bytes)
+        writeln!(f, "{} of {} bytes are left; removed after them: {behind}", self.kept, self.bytes)
     }
 }
 
@@ -163,7 +163,7 @@ mod tests {
             "ipv4.ttl 63 (keep)",
             "ipv4.total_length 32 (structure)",
             "udp.source_port 53 -> 0 (removed)",
-            "28 of 32 bytes are left; removed behind them: 4",
+            "28 of 32 bytes are left; removed after them: 4",
         ] {
             let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
             assert!(text.lines().any(|it| words(it) == line), "{line}: {text}");

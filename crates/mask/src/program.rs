@@ -210,7 +210,7 @@ impl Program {
                         return Err(Refusal::Instruction { kind, at, what });
                     }
                     if std::mem::replace(&mut written[bit], true) {
-                        let (at, what) = (instruction.at, "another instruction writes there, too");
+                        let (at, what) = (instruction.at, "another instruction also writes there");
                         return Err(Refusal::Instruction { kind, at, what });
                     }
                 }
@@ -351,7 +351,7 @@ fn check(kind: Kind, instruction: &Instruction) -> Result<(), Refusal> {
         let all = u32::MAX >> (32 - 8 * u32::from(bytes));
         let adjoining = mask >> mask.trailing_zeros().min(31);
         if mask == 0 || mask & !all != 0 || adjoining & adjoining.wrapping_add(1) != 0 {
-            return wrong("its bits must be adjoining ones of its bytes");
+            return wrong("its bits must be contiguous");
         }
     }
     if kind == Kind::TcpSackPermitted && operation != Operation::Keep {

@@ -68,7 +68,7 @@ fn run(command: &Command) -> Outcome {
             )
         }),
         Command::Undrain(daemon) => tell(daemon, &Request::Undrain {}, |_| {
-            "in service again: prefixes are announced as soon as health allows it\n".into()
+            "in service again: prefixes are announced as soon as the node is healthy\n".into()
         }),
         Command::Reload(daemon) => tell(daemon, &Request::Reload {}, reloaded),
         Command::Echo(EchoArgs { command, daemon }) => match command {
@@ -187,10 +187,10 @@ fn probe(ProbeArgs { command, daemon }: &ProbeArgs) -> Outcome {
     }
 }
 
-/// Ends nigh as for a wrong command line where an option was given that the command has no use for.
+/// Ends nigh as for a wrong command line if an option was given that the command does not take.
 fn refuse(given: bool, option: &str, command: &str) {
     if given {
-        let text = format!("`nigh {command}` has no use for {option}\n");
+        let text = format!("`nigh {command}` does not take {option}\n");
         Cli::command().error(Wrong::ArgumentConflict, text).exit();
     }
 }
@@ -269,7 +269,8 @@ fn reloaded(answer: &Value) -> String {
     let file = answer["reloaded"].as_str().unwrap_or_default();
     let mut text = format!("{file} is in force\n");
     for key in answer["restart_to_apply"].as_array().into_iter().flatten() {
-        text += &format!("{} changed: restart to apply\n", key.as_str().unwrap_or_default());
+        text +=
+            &format!("{} changed: restart the daemon to apply\n", key.as_str().unwrap_or_default());
     }
     let findings = serde_json::from_value(answer["warnings"].clone()).unwrap_or_default();
     text + &Report { file: file.into(), findings }.render()
@@ -306,7 +307,7 @@ mod tests {
         assert_eq!(
             reloaded(&answer),
             "/etc/nigh/nigh.toml is in force\n\
-             node.name changed: restart to apply\n\
+             node.name changed: restart the daemon to apply\n\
              warning: anycast.upstream: there is none\n \
              --> /etc/nigh/nigh.toml:4:2\n  |\n4 | [anycast]\n  |  ^^^^^^^\n"
         );

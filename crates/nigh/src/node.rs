@@ -110,7 +110,7 @@ impl Node {
             self.http,
         );
         if self.state.drained() {
-            text.push_str("drained by the operator: `nigh undrain` takes it into service again\n");
+            text.push_str("drained by the operator: `nigh undrain` puts it back into service\n");
         }
         text + &self.jobs.render()
     }
@@ -138,7 +138,7 @@ impl Node {
     /// It could not be stored; then the node stays drained.
     pub async fn undrain(&self) -> Result<Value, StateError> {
         self.state.set_drained(false)?;
-        info!("undrain: the operator takes this node into service");
+        info!("undrain: the operator puts this node back into service");
         self.jobs.undrain().await;
         Ok(json!({ "drained": false }))
     }
@@ -167,7 +167,7 @@ impl Node {
         if !restart.is_empty() {
             warn!(
                 keys = restart.join(", "),
-                "changed, but only read at the start: restart to apply"
+                "changed, but is read only at the start: restart the daemon to apply"
             );
         }
         Ok(

@@ -154,7 +154,7 @@ impl OracleConfig {
             report.add(
                 "topology",
                 "neither oracle_conf nor file, and no [[oracle.bgp_ls]]: no router is known, and every list \
-                 comes back unsorted, until routers are created on the console",
+                 is returned unsorted, until routers are created on the console",
             );
         }
         let files = [

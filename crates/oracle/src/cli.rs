@@ -486,7 +486,7 @@ impl<T: Args> ControlCommand for Operation<T> {
             Self::Set { what, .. } => format!("{}\n", what.done()),
             Self::Create { what, .. } => format!("{}\n", what.done()),
             Self::Delete { what, .. } => format!("{}\n", what.done()),
-            Self::Reload { .. } => "the files of the topology are read again\n".to_owned(),
+            Self::Reload { .. } => "the topology files were read again\n".to_owned(),
         })
     }
 }

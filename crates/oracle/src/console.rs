@@ -93,7 +93,7 @@ fn help(words: &[String]) -> String {
 fn unknown(error: &clap::Error) -> String {
     let text = error.render().to_string();
     let text = text.split("\n\nUsage").next().unwrap_or_default();
-    format!("{text}\n\nan empty line shows the commands, an incomplete command its help\n")
+    format!("{text}\n\nan empty line lists the commands, an incomplete command shows its help\n")
 }
 
 /// Reads a line.
@@ -171,7 +171,7 @@ pub fn run<E: std::fmt::Display>(
     if let Some(file) = &history {
         let saved = file.parent().map(fs::create_dir_all).transpose().map_err(ReadlineError::Io);
         if let Err(error) = saved.and_then(|_| editor.save_history(file)) {
-            let _ = writeln!(io::stderr(), "the history is not kept: {error}");
+            let _ = writeln!(io::stderr(), "the history is not saved: {error}");
         }
     }
     Ok(())
@@ -250,7 +250,7 @@ mod tests {
     fn a_wrong_word_is_named() {
         let text = shown("prnt routers");
         assert!(text.contains("prnt") && text.contains("'print'"), "{text}");
-        assert!(text.contains("an empty line shows the commands"), "{text}");
+        assert!(text.contains("an empty line lists the commands"), "{text}");
         assert!(shown("set link a b speed 3").contains("speed"));
         assert!(shown("print path here there").contains("here"));
         assert!(shown("set metric a \"b").contains("quote"));

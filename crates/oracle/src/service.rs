@@ -161,7 +161,7 @@ impl Shared {
     fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         if self.tables.load().is_none() {
-            problems.push("oracle: the files of the topology are still being read".to_owned());
+            problems.push("oracle: the topology files are still being read".to_owned());
         }
         problems.extend(driver::problems(&self.config.load(), &self.driver));
         problems.extend(self.feeds.problems());

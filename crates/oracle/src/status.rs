@@ -116,7 +116,7 @@ pub struct TablesStatus {
     pub builds: u64,
     /// Routers.
     pub routers: usize,
-    /// Links, each direction by itself.
+    /// Links, counted in each direction.
     pub links: usize,
     /// Groups of prefixes with the same exits and paths.
     pub groups: usize,

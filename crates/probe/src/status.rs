@@ -15,7 +15,7 @@ pub struct Status {
     pub name: String,
     /// What chrony reports of the clock where it runs, else the kernel.
     pub clock: record::Clock,
-    /// The most that the clock is off, in nanoseconds; none when that is not known.
+    /// Maximum error of the clock, in nanoseconds; none when that is not known.
     pub clock_error_ns: Option<u64>,
     /// The clocks of the NTP servers that are watched.
     pub clocks: BTreeMap<IpAddr, record::Clock>,
@@ -98,7 +98,7 @@ pub struct DelayStatus {
     pub sent: u64,
     /// Test packets that the kernel did not take.
     pub not_sent: u64,
-    /// Test packets whose time passed before they could be sent.
+    /// Test packets that missed their time before they could be sent.
     pub missed: u64,
     /// Packets that came back, or came to no session.
     pub received: u64,

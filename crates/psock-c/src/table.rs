@@ -54,7 +54,9 @@ fn handles() -> MutexGuard<'static, HashMap<RawFd, Handle>> {
 
 fn find(fd: RawFd) -> Result<Handle, Failure> {
     let found = handles().get(&fd).cloned();
-    found.ok_or_else(|| Failure::new(Errno::EBADF, format!("descriptor {fd} is none of psock's")))
+    found.ok_or_else(|| {
+        Failure::new(Errno::EBADF, format!("descriptor {fd} does not belong to psock"))
+    })
 }
 
 fn put(fd: RawFd, handle: Handle) {
@@ -76,7 +78,9 @@ fn change(fd: RawFd, with: impl FnOnce(&mut New) -> Result<(), Failure>) -> Resu
     match handles().get_mut(&fd) {
         Some(Handle::New(new)) => with(new),
         Some(_) => Err(Failure::new(Errno::EISCONN, "it is connected or listens already")),
-        None => Err(Failure::new(Errno::EBADF, format!("descriptor {fd} is none of psock's"))),
+        None => {
+            Err(Failure::new(Errno::EBADF, format!("descriptor {fd} does not belong to psock")))
+        }
     }
 }
 
@@ -184,8 +188,9 @@ pub(crate) fn local(fd: RawFd) -> Result<SocketAddr, Failure> {
 /// returned.
 pub(crate) fn close(fd: RawFd) -> Result<Option<Closed>, Failure> {
     let handle = handles().remove(&fd);
-    let handle = handle
-        .ok_or_else(|| Failure::new(Errno::EBADF, format!("descriptor {fd} is none of psock's")))?;
+    let handle = handle.ok_or_else(|| {
+        Failure::new(Errno::EBADF, format!("descriptor {fd} does not belong to psock"))
+    })?;
     let flags = fcntl(borrow(fd), FcntlArg::F_GETFL)?;
     let waits = !OFlag::from_bits_retain(flags).contains(OFlag::O_NONBLOCK);
     nix::unistd::close(fd)?;

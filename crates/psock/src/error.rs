@@ -19,7 +19,7 @@ pub enum SessionError {
     #[error("this end ended the session: {0}")]
     Here(EndReason),
     /// The peer sent what the protocol does not allow.
-    #[error("the peer broke the protocol: {0}")]
+    #[error("the peer violated the protocol: {0}")]
     Violation(String),
 }
 
@@ -27,10 +27,10 @@ pub enum SessionError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EndReason {
     /// The application gave the stream up, or is gone and has not read everything.
-    #[error("its application gave the stream up")]
+    #[error("its application aborted the stream")]
     Aborted,
     /// The other end broke the protocol.
-    #[error("it saw the protocol broken")]
+    #[error("it detected a protocol violation")]
     Violation,
     /// No path has worked for the configured time.
     #[error("no path worked for too long")]
@@ -143,10 +143,10 @@ fn tls(error: &rustls::Error) -> String {
     match error {
         // Only the check of pre-shared keys says so.
         Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure) => {
-            "the other end holds another key".to_owned()
+            "the other end has another key".to_owned()
         }
         Error::AlertReceived(AlertDescription::AccessDenied) => {
-            "the other end does not take the key of this one".to_owned()
+            "the other end does not accept this end's key".to_owned()
         }
         Error::InvalidMessage(_) => format!("the other end does not speak it ({error})"),
         error => error.to_string(),
@@ -172,7 +172,7 @@ pub enum Refusal {
     #[error("it takes no new sessions")]
     Stopping,
     /// What came is not of the protocol.
-    #[error("it saw the protocol broken")]
+    #[error("it detected a protocol violation")]
     Violation,
     /// A reason that this version does not know.
     #[error("reason {0}")]

@@ -106,7 +106,7 @@ impl FromStr for Path {
             return Err(ParsePathError { offset, why });
         };
         if remote.port() == 0 {
-            return Err(ParsePathError { offset, why: "port 0 is nowhere to connect to" });
+            return Err(ParsePathError { offset, why: "port 0 cannot be connected to" });
         }
         if let Some(Local::Address(address)) = &local
             && address.is_ipv4() != remote.is_ipv4()

@@ -78,7 +78,7 @@ pub enum OpenError {
     },
     /// What is pinned could not be read, made or removed.
     #[error(
-        "cannot keep the gate's maps in {path}: {source}; it takes a folder of a BPF file system that this user may write to: `mount -t bpf bpf /sys/fs/bpf`, or for another user than root one at /run/nigh-bpf that is his (contrib/nigh.service)"
+        "cannot keep the gate's maps in {path}: {source}; it takes a folder of a BPF file system that this user may write to: `mount -t bpf bpf /sys/fs/bpf`, or, for a user other than root, one at /run/nigh-bpf that belongs to that user (contrib/nigh.service)"
     )]
     Pin {
         /// The folder.

@@ -54,7 +54,7 @@ pub enum ConfigureError {
     #[error(transparent)]
     Limit(#[from] LimitError),
     /// No table of slots was found for the addresses.
-    #[error("found no hash function for the addresses; try again")]
+    #[error("no perfect hash function for the addresses was found; try again")]
     NoSlots,
     /// No random numbers.
     #[error("cannot read /dev/urandom: {0}")]

@@ -52,7 +52,7 @@ pub enum BlastError {
     #[error(transparent)]
     Route(#[from] route::RouteError),
     /// An engine that sends frames, for an address of this machine.
-    #[error("{target} is this machine itself: only --engine raw can ask it")]
+    #[error("{target} is this machine itself: only --engine raw can send to it")]
     Loopback {
         /// The target.
         target: IpAddr,

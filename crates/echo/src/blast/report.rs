@@ -205,7 +205,7 @@ impl fmt::Display for Report {
         write!(f, "sent        {} at {:.2}/s", self.sent, self.rate)?;
         writeln!(f, ", {share:.3} % of the line rate")?;
         if let Some(asked) = self.requested_rate.filter(|_| !self.kept_rate) {
-            writeln!(f, "            the sender could not keep the rate of {asked}/s")?;
+            writeln!(f, "            the sender did not reach the rate of {asked}/s")?;
         }
         if self.not_sent > 0 {
             let reason = self.not_sent_reason.as_deref().unwrap_or("stopped");

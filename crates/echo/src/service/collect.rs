@@ -117,8 +117,8 @@ fn anycast(status: &Status, metrics: &mut Metrics<'_>) -> fmt::Result {
         anycast.checks.iter().map(|check| ([("check", &check.name)], i64::from(check.healthy))),
     )?;
     let healthy = i64::from(status.healthy);
-    metrics.gauge("nigh_anycast_healthy", "1 when nothing is wrong", healthy)?;
+    metrics.gauge("nigh_anycast_healthy", "1 if there is no problem", healthy)?;
     let draining = i64::from(status.drain != crate::drain::Phase::Serving);
-    let help = "1 from the begin of a drain to its reversal";
+    let help = "1 from the start of a drain until it is undone";
     metrics.gauge("nigh_anycast_draining", help, draining)
 }

@@ -360,7 +360,7 @@ impl Worker {
         self.counted = [received, dropped];
         let ratio = if arrived == 0 { 0.0 } else { lost as f64 / arrived as f64 };
         let most = health_config(&self.config).max_drop_ratio;
-        let detail = format!("{lost} of {arrived} arrivals were over the node's ceiling");
+        let detail = format!("{lost} of {arrived} requests were over the node's limit");
         let finding = if ratio <= most { Ok(detail) } else { Err(detail) };
         self.report(Check::Drops, Outcome::Bad, finding);
     }

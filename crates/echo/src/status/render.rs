@@ -78,7 +78,7 @@ fn render_anycast(anycast: &AnycastStatus) -> String {
             let _ = write!(out, "last withdrawal from {}: {}", upstream.name, last.fault);
             if let Some(written) = last.written {
                 let ms = (written - last.detected) * 1e3;
-                let _ = write!(out, "; UPDATE written {ms:.1} ms after the fault was seen");
+                let _ = write!(out, "; UPDATE sent {ms:.1} ms after the fault was detected");
             }
             let _ = writeln!(out, ", {} ago", ago(last.detected));
         }
@@ -155,11 +155,11 @@ fn limits(limit: &Limit) -> String {
         ),
     };
     match limit.node_rate {
-        0 => out.push_str("ceiling for the node: none\n"),
+        0 => out.push_str("limit for the node: none\n"),
         rate => {
             let burst = limit.node_burst;
             let _ =
-                writeln!(out, "ceiling for the node: {rate} requests/s, burst of {burst} requests");
+                writeln!(out, "limit for the node: {rate} requests/s, burst of {burst} requests");
         }
     }
     out

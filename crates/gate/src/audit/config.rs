@@ -155,7 +155,7 @@ impl Config {
             report.add("addresses.key", "must begin with `/`");
         }
         if self.record.is_empty() {
-            report.add("record", "names nothing; remove [gate.audit] to write nothing");
+            report.add("record", "the list is empty; remove [gate.audit] to log nothing");
         }
         if !(1..=MAX_QUEUE).contains(&self.queue) {
             report.add("queue", format!("{} is not from 1 to {MAX_QUEUE} records", self.queue));

@@ -171,7 +171,7 @@ impl Writer {
     fn write(&mut self, sync: bool, now: SystemTime) -> io::Result<()> {
         let lost = self.counters.queue_full.load(Relaxed) + self.counters.not_written.load(Relaxed);
         if lost > self.reported {
-            let reason = "the queue was full or the disk refused them";
+            let reason = "the queue was full or the disk failed";
             Eve::write_loss(now, lost - self.reported, reason, &mut self.batch)?;
         }
         if !self.batch.is_empty() {

@@ -41,11 +41,10 @@ pub(super) fn never_named(name: &str, signatures: &[SignatureConfig]) -> Option<
     let hint = if Category::ALL.iter().any(|category| category.name() == name) {
         "it is a category, for `--category`, or `category` in a rule".to_owned()
     } else if meant.is_empty() {
-        "`nigh gate classify` shows what those of a capture are called; or add a [[gate.signature]] of this \
-         name"
+        "`nigh gate classify` shows the names in a capture; or add a [[gate.signature]] with this name"
             .to_owned()
     } else {
         format!("did you mean {}?", meant.join(" or "))
     };
-    Some(format!("no flow is ever called {name:?}: {hint}"))
+    Some(format!("no flow can have the name {name:?}: {hint}"))
 }

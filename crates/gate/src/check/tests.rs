@@ -259,9 +259,9 @@ fn a_rule_about_files_asks_for_what_files_can_be() {
     for (key, value, why) in [
         ("names", "[a-", "write `?` where `[` is"),
         ("names", "*.{avi,mkv}", "write `?` where `{` is"),
-        ("types", "ziip", "there is `zip`"),
-        ("types", "vidio/*", "there is `video/"),
-        ("types", "word", "there is `"),
+        ("types", "ziip", "did you mean `zip`?"),
+        ("types", "vidio/*", "did you mean `video/"),
+        ("types", "word", "did you mean `"),
     ] {
         let [problem] = &problems(key, value)[..] else { panic!("{value} is wrong") };
         assert_eq!(problem.key, format!("gate.file[0].{key}[0]"));

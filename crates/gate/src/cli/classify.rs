@@ -67,7 +67,7 @@ pub enum ClassifyError {
         source: TruthError,
     },
     /// The table of truth has a hole.
-    #[error("{flows} flows with payload match no line of the table of truth; the first is {first}")]
+    #[error("{flows} flows with payload match no line of the truth table; the first is {first}")]
     Unlisted {
         /// How many.
         flows: usize,
@@ -212,7 +212,7 @@ fn frames(counts: &Counts) -> String {
         }
     }
     if counts.cut > 0 {
-        let _ = write!(text, "; {} were not recorded whole", counts.cut);
+        let _ = write!(text, "; {} were truncated in the capture", counts.cut);
     }
     if counts.truncated {
         text.push_str("; the file ends within a packet");

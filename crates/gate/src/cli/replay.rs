@@ -110,9 +110,9 @@ impl fmt::Display for Sent {
         let rate = if seconds > 0.0 { frames as f64 / seconds } else { 0.0 };
         writeln!(f, "{frames} frames, {bytes} bytes in {seconds:.3} s ({rate:.0} frames/s)")?;
         for (count, what) in [
-            (filled, "of these were not recorded whole and filled up with zeros"),
-            (too_long, "frames were longer than the interface takes, and not sent"),
-            (other_links, "frames of a link that is not known were not sent"),
+            (filled, "of these were truncated in the capture and padded with zeros"),
+            (too_long, "frames were too long for the interface and not sent"),
+            (other_links, "frames of an unknown link type were not sent"),
         ] {
             if count > 0 {
                 writeln!(f, "{count} {what}")?;

@@ -52,16 +52,16 @@ pub enum Failure {
     #[error("too much content waits to be scanned")]
     Overloaded,
     /// Not all of it was seen.
-    #[error("a part of the content was not seen")]
+    #[error("part of the content was not seen")]
     Missed,
     /// Only a part of the file was sent.
-    #[error("a part of a file, where the whole is not known")]
+    #[error("only part of a file was seen")]
     Part,
     /// It is packed in a form that cannot be unpacked.
-    #[error("the content is packed as {0}")]
+    #[error("the content is compressed as {0}")]
     Packed(String),
     /// A torrent's file that cannot be put together.
-    #[error("the torrent's files cannot be put together: {0}")]
+    #[error("the torrent's files cannot be assembled: {0}")]
     Scattered(&'static str),
 }
 

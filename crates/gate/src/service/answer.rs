@@ -70,7 +70,7 @@ impl Worker {
         let audit = audit.as_ref().map(Audit::status);
         if let Some(audit) = &audit {
             if let Some(error) = &audit.error {
-                problems.report("the audit is not written", error);
+                problems.report("the audit log is not written", error);
             }
             problems.grows(
                 LOST,

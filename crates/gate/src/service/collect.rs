@@ -16,7 +16,7 @@ pub(super) fn collect(status: &Status, metrics: &mut Metrics<'_>) -> fmt::Result
         ];
         metrics.counters(
             "nigh_gate_audit_records",
-            "Records of the audit, by outcome",
+            "Records of the audit log, by outcome",
             outcomes.map(|(outcome, count)| ([("outcome", outcome)], count)),
         )?;
     }
@@ -25,12 +25,12 @@ pub(super) fn collect(status: &Status, metrics: &mut Metrics<'_>) -> fmt::Result
         ("nigh_gate_flows_seen", "Flows seen", flows.seen),
         (
             "nigh_gate_flows_ended",
-            "Decided flows that ended or were silent for too long",
+            "Decided flows that ended or were idle for too long",
             flows.ended,
         ),
         (
             "nigh_gate_flows_ended_undecided",
-            "Flows that ended or were silent for too long before they were decided",
+            "Flows that ended or were idle for too long before they were decided",
             flows.ended_undecided,
         ),
         (
@@ -38,43 +38,39 @@ pub(super) fn collect(status: &Status, metrics: &mut Metrics<'_>) -> fmt::Result
             "Flows removed while undecided because there were too many",
             flows.evicted,
         ),
-        ("nigh_gate_verdicts_full", "Verdicts that the full table refused", flows.full),
+        (
+            "nigh_gate_verdicts_full",
+            "Verdicts that did not fit into the full flow table",
+            flows.full,
+        ),
         ("nigh_gate_files_seen", "Files whose names or content were seen", files.seen),
         ("nigh_gate_files_denied", "Files that a rule denied", files.denied),
-        ("nigh_gate_scans_clean", "Verdicts of the scanner without a find", files.clean),
-        ("nigh_gate_scans_found", "Finds of the scanner", files.found),
+        ("nigh_gate_scans_clean", "Files that were scanned and are clean", files.clean),
+        ("nigh_gate_scans_found", "Files in which the scanner found something", files.found),
         ("nigh_gate_scans_failed", "Files that could not be scanned", files.unscanned),
         (
             "nigh_gate_torrents_without_names",
-            "Connections of torrents that began before the names were known that rules ask for",
+            "Connections of torrents that began before the file names were known",
             files.without_names,
         ),
         ("nigh_gate_messages", "Messages of chats", files.messages),
-        (
-            "nigh_gate_held_released",
-            "Packets that waited for a verdict and went on",
-            files.released,
-        ),
-        (
-            "nigh_gate_held_dropped",
-            "Packets that waited for a verdict and never went on",
-            files.dropped,
-        ),
+        ("nigh_gate_held_released", "Packets that were held and then released", files.released),
+        ("nigh_gate_held_dropped", "Packets that were held and then dropped", files.dropped),
         ("nigh_gate_packets_inspected", "Packets inspected", status.copies.read),
         (
             "nigh_gate_packets_bad_checksum",
-            "Packets not inspected, as their checksum is wrong",
+            "Packets that were not inspected because of a wrong checksum",
             status.copies.bad_checksum,
         ),
     ] {
         metrics.counter(name, help, count)?;
     }
     for (name, help, value) in [
-        ("nigh_gate_flows_decided", "Decided flows that live", flows.decided),
-        ("nigh_gate_flows_undecided", "Flows that are inspected", flows.undecided),
+        ("nigh_gate_flows_decided", "Decided flows now", flows.decided),
+        ("nigh_gate_flows_undecided", "Flows now without a verdict", flows.undecided),
         (
             "nigh_gate_flows_managed",
-            "Flows of which more is read than their first packets",
+            "Flows that are inspected beyond their first packets",
             files.managed,
         ),
         ("nigh_gate_held_bytes", "Bytes of packets that wait for a verdict", files.waiting_bytes),
@@ -140,7 +136,7 @@ fn limits(limits: &[LimitStatus], metrics: &mut Metrics<'_>) -> fmt::Result {
     }
     metrics.gauges(
         "nigh_gate_limit_flows",
-        "Flows under a limit, by who has its rate",
+        "Flows under a limit, by host, group or application",
         limits.iter().map(|limit| (labels(limit), limit.flows)),
     )?;
     metrics.counters(
@@ -154,7 +150,7 @@ fn limits(limits: &[LimitStatus], metrics: &mut Metrics<'_>) -> fmt::Result {
     )?;
     metrics.counters(
         "nigh_gate_limit_dropped",
-        "Packets that found a limit's queue full",
+        "Packets dropped because a limit's queue was full",
         limits.iter().map(|limit| (labels(limit), limit.dropped)),
     )
 }

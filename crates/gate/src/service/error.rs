@@ -36,7 +36,7 @@ pub enum StartError {
     #[error("gate.audit: {0}")]
     Audit(#[from] crate::audit::StartError),
     /// The file of labels.
-    #[error("cannot keep labels in {path}: {source}")]
+    #[error("cannot save labels in {path}: {source}")]
     Labels {
         /// The file.
         path: PathBuf,
@@ -72,7 +72,7 @@ pub enum ReloadError {
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
     /// Nothing is known of the flow.
-    #[error("nothing is known of this flow: it has ended, or no packet of it was seen")]
+    #[error("this flow is unknown: it has ended, or none of its packets was seen")]
     NoFlow,
     /// A rule has more than fits.
     #[error("{0}")]

@@ -73,7 +73,10 @@ impl Internal {
             gate.detach(interface.index);
             let before = std::mem::replace(&mut interface.index, index);
             if let Err(error) = attach(gate, interface, self.refuse_at) {
-                problems.report("an interface that came again is not governed", &error);
+                problems.report(
+                    "the gate is not attached to an interface that was created again",
+                    &error,
+                );
                 continue;
             }
             info!(interface = %interface.name, "is there again");

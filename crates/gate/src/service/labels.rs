@@ -92,7 +92,7 @@ impl Labels {
             let mut line = serde_json::to_vec(&numbered).unwrap_or_default();
             line.push(b'\n');
             if let Err(error) = file.write_all(&line) {
-                tracing::warn!(%error, "labels are not kept over a restart any more");
+                tracing::warn!(%error, "labels are no longer saved for a restart");
                 self.file = None;
             }
         }

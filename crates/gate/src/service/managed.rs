@@ -1,4 +1,4 @@
-//! Flows of which more is read than their first packets: files and chat in them, the policy's decision on
+//! Flows that are inspected beyond their first packets: files and chat in them, the policy's decision on
 //! files, the scanner's verdict on content, and the packets that wait for that.
 //!
 //! ```text

@@ -53,5 +53,5 @@ impl Problems {
 pub(super) const FULL: &str = "the table of decided flows is full";
 pub(super) const MISSED: &str = "packets were not inspected";
 pub(super) const SCANNER: &str = "files were not scanned";
-pub(super) const LOST: &str = "records of the audit are lost";
+pub(super) const LOST: &str = "records of the audit log are lost";
 pub(super) const SHARED: &str = "all classes of limits are in use";

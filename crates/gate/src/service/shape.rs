@@ -122,7 +122,7 @@ fn close(shapers: Vec<Shaper>) {
         if let Err(error) = shaper.close()
             && number == 0
         {
-            tracing::warn!(%error, "limits were not taken away");
+            tracing::warn!(%error, "limits were not removed");
         }
     }
 }

@@ -325,7 +325,7 @@ impl Worker {
     fn keep_classes(&mut self) {
         let wanted: BTreeSet<u16> = self.core.classes().list().map(|(number, ..)| number).collect();
         if let Err(error) = self.shapers.keep(&wanted) {
-            warn!(%error, "limits of an earlier process were not taken away");
+            warn!(%error, "limits of an earlier process were not removed");
         }
     }
 
@@ -423,15 +423,16 @@ impl Worker {
             }
             Request::Add(order) => {
                 if self.runtime_rules.len() >= MAX_RUNTIME {
-                    let text =
-                        format!("{MAX_RUNTIME} rules were added already: write them into the file");
+                    let text = format!(
+                        "there are already {MAX_RUNTIME} runtime rules: write them into the file"
+                    );
                     return Err(ControlError::Rule(text));
                 }
                 check_applications(&order.application, &self.config.gate.signatures)
                     .map_err(ControlError::Rule)?;
                 if let Some(host) = order.host.filter(|host| self.core.is_external(host)) {
                     let text = format!(
-                        "{host} is external, by the flows that pass: --host names hosts behind {}",
+                        "{host} is external according to its flows: --host takes hosts behind {}",
                         self.config.gate.internal.join(", ")
                     );
                     return Err(ControlError::Rule(text));

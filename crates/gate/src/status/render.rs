@@ -128,10 +128,8 @@ pub fn render(status: &Status) -> String {
         let _ = writeln!(out, "  {} ago: {}", age(one.seconds_ago), one.text);
     }
     for torrent in &status.torrents {
-        let _ = writeln!(
-            out,
-            "torrent {torrent} is refused: `nigh gate unblock {torrent}` takes that back"
-        );
+        let _ =
+            writeln!(out, "torrent {torrent} is refused: `nigh gate unblock {torrent}` permits it");
     }
     for rule in &status.runtime_rules {
         let _ = write!(out, "{}", render_rule(rule));
@@ -225,7 +223,7 @@ pub fn render_why(why: &Why) -> String {
             None => format!("by rule {rule}"),
         },
         None if row.verdict == "undecided" => "its packets pass meanwhile".into(),
-        None => "no rule fits it".into(),
+        None => "no rule matches".into(),
     };
     let _ = writeln!(out, "  verdict: {} ({rule})", row.verdict);
     if let Some(limit) = &why.limit {
@@ -244,7 +242,7 @@ pub fn render_why(why: &Why) -> String {
         why.inspected
     );
     let _ =
-        writeln!(out, "  began {} ago, silent for {}", age(row.age_seconds), age(row.idle_seconds));
+        writeln!(out, "  began {} ago, idle for {}", age(row.age_seconds), age(row.idle_seconds));
     out
 }
 

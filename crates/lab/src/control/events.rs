@@ -90,13 +90,13 @@ impl fmt::Display for Event {
             What::Node { node, up: true } => write!(f, "node {node} is up"),
             What::Node { node, up: false } => write!(f, "node {node} is down"),
             What::Prohibit { node, prefix, prohibited: true } => {
-                write!(f, "node {node} refuses to forward to {prefix}")
+                write!(f, "node {node} prohibits {prefix}")
             }
             What::Prohibit { node, prefix, prohibited: false } => {
-                write!(f, "node {node} forwards to {prefix} again")
+                write!(f, "node {node} no longer prohibits {prefix}")
             }
             What::Routing { link, usable: true } => write!(f, "routing uses {link} again"),
-            What::Routing { link, usable: false } => write!(f, "routing goes round {link}"),
+            What::Routing { link, usable: false } => write!(f, "routing avoids {link}"),
             What::Drops { reason, packets } => write!(f, "dropped {packets} packets: {reason}"),
             What::Missed { events } => write!(f, "{events} events were skipped"),
         }

@@ -26,7 +26,7 @@ pub enum ReplyError {
     #[error(transparent)]
     Find(#[from] FindError),
     /// What wires are plugged into decides itself where packets go.
-    #[error("{0} is at the end of a wire: what is there routes packets itself, ask it")]
+    #[error("{0} is at the end of a wire: it routes packets itself, so query it there")]
     NotRouted(String),
     /// The engine refuses.
     #[error(transparent)]

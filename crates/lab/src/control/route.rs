@@ -73,7 +73,7 @@ impl Context {
             End::Broadcast => Some(format!("{address} is a broadcast address")),
             End::NoRoute => Some(format!("{last} has no route")),
             End::TooFar => Some(format!(
-                "after {} links packets are not at {address}: they go in a circle, or too far",
+                "packets do not reach {address} within {} links: there is a routing loop, or the path is too long",
                 path.hops.len() - 1
             )),
             End::Prohibited => Some(format!("{last} does not let packets pass to {address}")),

@@ -84,7 +84,7 @@ async fn reply(context: Arc<Context>, line: Vec<u8>) -> Result<Reply, String> {
         request => context.reply(&request).map(Reply::Value),
     };
     let done = spawn_blocking(work).await;
-    done.map_err(|_| "the answer could not be worked out".to_owned())?
+    done.map_err(|_| "the answer could not be computed".to_owned())?
 }
 
 /// Sends a capture until it has reached a limit, the client has enough, or the lab ends.

@@ -53,7 +53,7 @@ pub(super) async fn links(State(shown): Parts, uri: Uri) -> Response {
     let read = |query: &mut Parameters| {
         let sort = match query.one::<String>("sort")? {
             Some(word) => Sort::from_str(&word, false).map_err(|_| {
-                format!("sort={word} makes no sense: bytes, packets, drops or number")
+                format!("sort={word} is not one of bytes, packets, drops and number")
             })?,
             None => Sort::default(),
         };
@@ -132,7 +132,7 @@ async fn answer<P: Send + 'static, T: Serialize + Send + 'static>(
     };
     match tokio::task::spawn_blocking(work).await {
         Ok(response) => response,
-        Err(_) => refuse(StatusCode::INTERNAL_SERVER_ERROR, "the answer could not be worked out"),
+        Err(_) => refuse(StatusCode::INTERNAL_SERVER_ERROR, "the answer could not be computed"),
     }
 }
 

@@ -16,7 +16,7 @@ impl Parameters {
     pub(super) fn read(uri: &axum::http::Uri) -> Result<Self, Mistake> {
         match Query::try_from_uri(uri) {
             Ok(Query(pairs)) => Ok(Self(pairs)),
-            Err(error) => Err(format!("the part behind the question mark cannot be read: {error}")),
+            Err(error) => Err(format!("the query cannot be parsed: {error}")),
         }
     }
 
@@ -35,7 +35,7 @@ impl Parameters {
             [] => Ok(None),
             [value] => match value.parse() {
                 Ok(value) => Ok(Some(value)),
-                Err(error) => Err(format!("{key}={value} makes no sense: {error}")),
+                Err(error) => Err(format!("{key}={value} is invalid: {error}")),
             },
             _ => Err(format!("{key} is given more than once")),
         }
@@ -77,8 +77,8 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_said() {
         for (query, sentence) in [
-            ("limit=x", "limit=x makes no sense: invalid digit found in string"),
-            ("limit=-1", "limit=-1 makes no sense: invalid digit found in string"),
+            ("limit=x", "limit=x is invalid: invalid digit found in string"),
+            ("limit=-1", "limit=-1 is invalid: invalid digit found in string"),
             ("limit=1&limit=2", "limit is given more than once"),
         ] {
             assert_eq!(read(query).one::<usize>("limit"), Err(sentence.to_owned()));

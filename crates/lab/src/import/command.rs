@@ -108,7 +108,7 @@ fn text(report: &ImportReport, network: &Network, file: &Path) -> String {
             lines => writeln!(text, "{lines} lines, {} taken, {} bad", file.taken, file.bad),
         };
     }
-    counts(&mut text, "Bad, and not taken", &report.bad);
+    counts(&mut text, "Unreadable, and ignored", &report.bad);
     counts(&mut text, "Valid, but skipped", &report.skipped);
     if !report.assumptions.is_empty() {
         text.push_str("Assumed\n");

@@ -119,7 +119,7 @@ pub enum ImportError {
         error: io::Error,
     },
     /// A file is of no known kind.
-    #[error("{} is of no kind that is known: say which with --format", file.display())]
+    #[error("{} has an unknown format: give it with --format", file.display())]
     Unknown {
         /// The file.
         file: PathBuf,

@@ -100,10 +100,10 @@ fn take(
         let line = notice.line as u64;
         match notice.severity {
             Severity::Error => {
-                context.bad_in(&notice.file, line, "the topology is wrong, and not taken", text);
+                context.bad_in(&notice.file, line, "the topology is invalid and was ignored", text);
             }
             Severity::Warning => {
-                context.skipped_in(&notice.file, line, "the topology is odd", text);
+                context.skipped_in(&notice.file, line, "the topology has warnings", text);
             }
         }
     }

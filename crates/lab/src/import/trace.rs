@@ -209,7 +209,7 @@ fn steps(context: &mut Context<'_>, trace: &Trace, source: Node) -> Result<Vec<S
         }
         if node == source || steps.iter().any(|step| step.node == Some(node)) {
             let text = format!("hop {ttl}");
-            context.skipped(trace.line, "the trace went in a circle: the rest is not taken", &text);
+            context.skipped(trace.line, "the trace has a loop: the rest is ignored", &text);
             break;
         }
         steps.push(Step { node: Some(node), address: reply.address, rtt });

@@ -106,7 +106,7 @@ pub(super) fn read(text: &str, name: &str, context: &mut Context<'_>) -> Result<
                 continue;
             };
             if from.0 == to.0 {
-                context.skipped(line(element), "an edge leads to where it began", "");
+                context.skipped(line(element), "an edge begins and ends at the same node", "");
                 continue;
             }
             let known = known(element, &keys, from.1, to.1);

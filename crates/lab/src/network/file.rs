@@ -40,7 +40,7 @@ pub enum FormatError {
     #[error("the file has version {0}, this program reads version {VERSION} only: use a newer one")]
     Version(u32),
     /// Some are missing, or there are more.
-    #[error("the file is {have} bytes long and should be {should}: it was cut or added to")]
+    #[error("the file is {have} bytes long and should be {should}: it is truncated or was changed")]
     Length {
         /// How many there are.
         have: u64,
@@ -51,7 +51,7 @@ pub enum FormatError {
     #[error("the checksum is wrong: the file is damaged")]
     Checksum,
     /// What was written is wrong.
-    #[error("the file is wrong though its checksum is right: {0}")]
+    #[error("the file is invalid although its checksum is right: {0}")]
     Wrong(Wrong),
 }
 

@@ -61,7 +61,7 @@ impl fmt::Display for Fingerprint {
 /// What to do about something that these lines of a policy remove.
 pub(super) fn remedy(policy: &[&str]) -> String {
     if policy.is_empty() {
-        return "no policy removes it, for it is structure".to_owned();
+        return "no policy removes it, because it is structure".to_owned();
     }
     format!("removed by {}", policy.join(", "))
 }
@@ -213,8 +213,8 @@ impl Fingerprints {
         let lengths = self.headers.iter().filter(|count| **count > 0).count() as u64;
         let count = if lengths > 1 { lengths } else { 0 };
         let text = format!(
-            "TCP headers of SYNs have {count} different lengths: some systems can be identified by the room \
-             that their options took"
+            "TCP headers of SYNs have {count} different lengths: some systems can be identified by the space \
+             that their options take"
         );
         Fingerprint { trace: Trace::TcpHeaderLength, count, text, policy: &[] }
     }
@@ -252,7 +252,7 @@ impl Fingerprints {
         let unit = UNITS.iter().zip(self.finer).find(|(_, finer)| *finer == 0);
         let unit = unit.map_or("nanoseconds", |((_, name), _)| name);
         let text = format!(
-            "{} a time in {unit}: bursts and pauses reveal programs, and whoever saw a packet elsewhere finds it",
+            "{} a time in {unit}: bursts and pauses reveal programs, and anyone who saw a packet elsewhere can find it",
             counted(self.timed, "packet has", "packets have")
         );
         let policy = &[r#"time = "remove""#];

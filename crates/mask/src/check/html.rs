@@ -50,10 +50,10 @@ impl Report {
         table(&mut body, &["", "what"], rows.collect());
         title(&mut body, "How many hosts look alike");
         anonymity(&mut body, &self.anonymity);
-        title(&mut body, "Fingerprints that are left");
+        title(&mut body, "Remaining fingerprints");
         let rows = self.fingerprints.iter().map(|it| vec![it.text.clone(), remedy(it.policy)]);
         table(&mut body, &["what", "what to do"], rows.collect());
-        title(&mut body, "What packets that an attacker knows reveal");
+        title(&mut body, "What known packets reveal to an attacker");
         for line in self.injection.to_string().lines() {
             paragraph(&mut body, "", line);
         }

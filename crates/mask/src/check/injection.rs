@@ -157,7 +157,7 @@ impl fmt::Display for Injection {
         write!(f, "found at once by its size: {packets}")?;
         let Some(Times { kept, single }) = self.times else {
             return f.write_str(
-                "\nwhat it reveals was not worked out: the packets are not those of the original in their \
+                "\nwhat it reveals was not computed: the packets are not those of the original in the same \
                  order",
             );
         };

@@ -210,17 +210,17 @@ impl fmt::Display for Reveals {
             }
             Mapping::OneToOne => write!(
                 f,
-                "each address has one name of its own, so a known packet reveals its hosts in all their \
+                "each address has one pseudonym of its own, so a known packet reveals its hosts in all their \
                  packets, and nothing of the other {}",
                 addresses - 1
             )?,
             Mapping::TooFew => f.write_str(
-                "each address has one name of its own, so a known packet reveals its hosts in all their \
+                "each address has one pseudonym of its own, so a known packet reveals its hosts in all their \
                  packets; whether prefixes are kept cannot be seen from so few addresses",
             )?,
             Mapping::ManyToOne => write!(
                 f,
-                "{} {}, so a known packet reveals all that share its hosts' names",
+                "{} {}, so a known packet reveals all that share its hosts' pseudonyms",
                 counted(*addresses, "address has", "addresses have"),
                 counted(*names, "name", "names")
             )?,

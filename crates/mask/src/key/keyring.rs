@@ -28,11 +28,11 @@ fn what_to_do(name: &str, refusal: &Refusal) -> String {
             "its permissions do not let its possessor read it: see `keyctl describe`".to_owned()
         }
         Refusal::PermissionDenied | Refusal::Unknown(NO_SUCH_CALL) => {
-            "the kernel lets no keyring be used here, as in many containers: give `--key FILE` or \
+            "the kernel does not permit keyrings here, as in many containers: give `--key FILE` or \
              `--key-command`"
                 .to_owned()
         }
-        Refusal::InvalidDescription => "there can be no key of that name".to_owned(),
+        Refusal::InvalidDescription => "a key cannot have that name".to_owned(),
         other => format!("keyctl(2): {other}"),
     }
 }
@@ -132,7 +132,7 @@ mod tests {
             "{}",
             error_of(&revoked)
         );
-        assert!(error_of("a\0b").contains("there can be no key of that name"));
+        assert!(error_of("a\0b").contains("a key cannot have that name"));
     }
 
     #[test]

@@ -96,7 +96,7 @@ pub enum Why {
     Name(String),
     /// It needs the network's mask.
     #[error(
-        "`ip broadcast` needs the network's mask, which is not known: give the address, as `dst host 192.0.2.255`"
+        "`ip broadcast` needs the network's mask, which is unknown: give the address, as `dst host 192.0.2.255`"
     )]
     Broadcast,
     /// libpcap does not compile it: its own words.
@@ -104,12 +104,12 @@ pub enum Why {
     Syntax(String),
     /// It asks for what is not in the packet.
     #[error(
-        "it asks for what is not in a packet (`inbound`, `outbound`, `ifindex`): choose by interface and `--direction`"
+        "it tests data that is not in a packet (`inbound`, `outbound`, `ifindex`): choose by interface and `--direction`"
     )]
     Beside,
     /// Its program would not be sure to end.
     #[error(
-        "it loops over headers (`protochain`), which the kernel's engine cannot: name the header"
+        "it loops over headers (`protochain`), which eBPF does not support here: name the header"
     )]
     Loop,
     /// Its program is too long.

@@ -57,20 +57,20 @@ impl fmt::Display for Summary {
         let packets = counted(output.packets, "packet", "packets");
         write!(f, "{packets} masked and written in {seconds:.1} s")?;
         for (count, why) in [
-            (seen.not_wanted, "not wanted by the filter"),
+            (seen.not_wanted, "not matched by the filter"),
             (seen.not_in_sample, "not in the sample"),
             (seen.cut, "cut by --snap"),
-            (*beyond_limit, "masked when there were enough already"),
-            (seen.lost_ring, "lost, since they came faster than they were written"),
-            (seen.lost_unread, "lost, since the kernel did not give their bytes"),
-            (seen.lost_key, "lost, since there was no key for their time"),
-            (*lost_period, "lost, since they were masked under the key of another period"),
-            (output.no_reader, "lost, since nobody read the pipe"),
-            (output.slow_reader, "lost, since the pipe's reader was too slow"),
-            (output.short, "lost, since they are too short for a frame"),
-            (output.long, "lost, since they are too long for a frame"),
-            (output.unwritten, "lost, since the file could not be written"),
-            (output.refused, "lost, since the TAP device was down"),
+            (*beyond_limit, "masked after the limit was reached"),
+            (seen.lost_ring, "lost because they arrived faster than they were written"),
+            (seen.lost_unread, "lost because the kernel did not return their bytes"),
+            (seen.lost_key, "lost because there was no key for their time"),
+            (*lost_period, "lost because they were masked under the key of another period"),
+            (output.no_reader, "lost because the pipe had no reader"),
+            (output.slow_reader, "lost because the pipe's reader was too slow"),
+            (output.short, "lost because they are too short for a frame"),
+            (output.long, "lost because they are too long for a frame"),
+            (output.unwritten, "lost because the file could not be written"),
+            (output.refused, "lost because the TAP device was down"),
         ] {
             if count > 0 {
                 write!(f, "; {count} {why}")?;

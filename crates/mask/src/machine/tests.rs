@@ -281,10 +281,10 @@ fn bits_at_an_offset_are_named_by_a_field_before_them() {
         ("\"ipv4.source+8:8\" = \"keep\"", "beyond the header's fixed part"),
         // A checksum, structure, and what another line is about.
         ("\"ipv4.ttl+2:16\" = \"keep\"", "there is no field"),
-        ("\"ipv4.ttl+1:8\" = { constant = 6 }", "another instruction writes there"),
+        ("\"ipv4.ttl+1:8\" = { constant = 6 }", "another instruction also writes there"),
         (
             "\"ipv4.*\" = \"keep\"\n\"ipv4.source+0:8\" = \"keep\"",
-            "another instruction writes there",
+            "another instruction also writes there",
         ),
     ] {
         assert!(refused(line).contains(says), "{line}: {}", refused(line));

@@ -193,7 +193,7 @@ fn man_pages_are_made_for_every_subcommand() {
     }
     let page = stdout(&nigh(&["man", "-"]));
     assert!(page.contains(".TH nigh 1"));
-    assert!(page.contains("no daemon answers at the control socket"), "{page}");
+    assert!(page.contains("no daemon answers on the control socket"), "{page}");
     let page = std::fs::read_to_string(folder.join("nigh-gate-flows.1")).unwrap();
     for text in ["NIGH_SOCKET", "\\fIPREFIX\\fR", "nigh\\-gate(1)", "nigh gate flows \\-\\-host"] {
         assert!(page.contains(text), "{text}: {page}");

@@ -265,7 +265,7 @@ pub(super) fn warn_of_permissions(file: &Path, what: &str) {
     let mode = metadata.permissions().mode() & 0o777;
     if mode & 0o007 != 0 {
         tracing::warn!(file = %file.display(), mode = %format!("{mode:o}"),
-            "others than the owner and the group may read {what}: chmod 600");
+            "{what} is readable by others: chmod 600");
     }
 }
 

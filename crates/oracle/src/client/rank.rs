@@ -104,7 +104,7 @@ pub fn run(args: &Args) -> Result<Exit, ClientError> {
         };
         if ranking.cut {
             let missing = candidates.len() - ranking.candidates.len();
-            eprintln!("the reply is cut: the {missing} worst candidates are missing");
+            eprintln!("the reply was truncated: the {missing} worst candidates are missing");
         }
         return Ok(print_result(args.json, &ranking)?);
     }

@@ -285,7 +285,7 @@ impl Task {
                 read = read(self.connection.as_mut(), &mut buffer) => match read {
                     Ok(0) => self.lost("the router closed the connection".into(), false).await,
                     Ok(count) => self.received(buffer.get(..count).unwrap_or_default()).await,
-                    Err(error) => self.lost(format!("the connection broke: {error}"), true).await,
+                    Err(error) => self.lost(format!("the connection failed: {error}"), true).await,
                 },
                 () = until(deadline) => {}
             }
@@ -421,7 +421,7 @@ impl Task {
             return;
         }
         let why = fault.as_ref().map(|fault| {
-            format!("{fault}; its routes are skipped until the router reports it up again")
+            format!("{fault}; its routes are ignored until the router reports it up again")
         });
         match &why {
             Some(why) if !self.warned => {

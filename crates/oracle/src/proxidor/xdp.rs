@@ -208,7 +208,7 @@ impl Driver {
         match result {
             Ok(now) if now.wide_rows + now.skipped_rows > 0 => tracing::info!(
                 "{} rows are in the driver; {} have too many different costs and {} do not fit: \
-                 the sockets answer for these",
+                 the sockets answer these",
                 now.rows,
                 now.wide_rows,
                 now.skipped_rows

@@ -63,7 +63,11 @@ fn driver(status: &DriverStatus, metrics: &mut Metrics<'_>) -> fmt::Result {
     for (name, help, value) in [
         ("nigh_oracle_driver_received", "Requests that the XDP program received", status.received),
         ("nigh_oracle_driver_answered", "Requests that the XDP program answered", status.answered),
-        ("nigh_oracle_filter_passed", "Datagrams let in to the sockets", status.filter_passed),
+        (
+            "nigh_oracle_filter_passed",
+            "Datagrams that the filter passed to the sockets",
+            status.filter_passed,
+        ),
         (
             "nigh_oracle_filter_dropped",
             "Datagrams of sources over their rate, dropped before the sockets",
@@ -73,7 +77,7 @@ fn driver(status: &DriverStatus, metrics: &mut Metrics<'_>) -> fmt::Result {
         metrics.counter(name, help, value)?;
     }
     for (name, help, counts) in [
-        ("nigh_oracle_driver_passed", "Requests left to the sockets, by reason", &status.passed),
+        ("nigh_oracle_driver_passed", "Requests passed to the sockets, by reason", &status.passed),
         ("nigh_oracle_driver_dropped", "Requests dropped, by reason", &status.dropped),
     ] {
         metrics.counters(name, help, rows("reason", counts))?;
@@ -120,7 +124,7 @@ fn tables(status: &Status, metrics: &mut Metrics<'_>) -> fmt::Result {
     for (name, help, value) in [
         (
             "nigh_oracle_tables_generation",
-            "Number of the tables; rises with every change",
+            "Generation of the tables; increases with every change",
             tables.generation as f64,
         ),
         (
@@ -131,9 +135,9 @@ fn tables(status: &Status, metrics: &mut Metrics<'_>) -> fmt::Result {
         ("nigh_oracle_build_seconds", "How long the last build took", tables.build_seconds),
         ("nigh_oracle_tables_bytes", "Memory of the tables", tables.bytes as f64),
         ("nigh_oracle_routers", "Routers", tables.routers as f64),
-        ("nigh_oracle_links", "Links, each direction by itself", tables.links as f64),
+        ("nigh_oracle_links", "Links, counted in each direction", tables.links as f64),
         ("nigh_oracle_groups", "Groups of prefixes", tables.groups as f64),
-        ("nigh_oracle_sources", "Routers that requests come from", tables.sources as f64),
+        ("nigh_oracle_sources", "Routers from which requests come", tables.sources as f64),
     ] {
         metrics.gauge(name, help, value)?;
     }
@@ -208,7 +212,7 @@ fn sessions(feeds: &[FeedStatus], metrics: &mut Metrics<'_>) -> fmt::Result {
     }
     let gauges: [(&str, &str, Get<usize>); 2] = [
         ("nigh_oracle_feed_peers", "Peers of the router that are up", |s| s.peers),
-        ("nigh_oracle_feed_stale", "Routes left from the session before", |s| s.stale),
+        ("nigh_oracle_feed_stale", "Routes left from the previous session", |s| s.stale),
     ];
     for (name, help, get) in gauges {
         metrics.gauges(

@@ -95,7 +95,7 @@ pub enum ControlError {
         source: io::Error,
     },
     /// Nothing has been published yet.
-    #[error("the files of the topology are still being read: try again in a moment")]
+    #[error("the topology files are still being read: try again in a moment")]
     Loading,
     /// The service was stopped.
     #[error("the oracle was stopped")]

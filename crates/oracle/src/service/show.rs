@@ -141,11 +141,11 @@ pub(super) fn path(
     let graph = &*view.graph;
     let Some(source) = tables.source(from) else {
         let message =
-            format!("{from} is in no network that is known, and there is no oracle.default_router");
+            format!("{from} is in no known network, and there is no oracle.default_router");
         return Err(ControlError::Value(message));
     };
     let source_is = match view.source(from) {
-        None => "oracle.default_router: the source is in no network that is known",
+        None => "oracle.default_router: the source is in no known network",
         Some(_) if view.groups.get(view.group(from)).internal => "its network is attached there",
         Some(_) => "its network is reached through there",
     };

@@ -89,7 +89,7 @@ fn render_driver(driver: &DriverStatus) -> String {
     if !driver.interfaces.is_empty() {
         let _ = writeln!(
             out,
-            "driver: {} received, {} answered, {} left to the sockets, {} dropped",
+            "driver: {} received, {} answered, {} passed to the sockets, {} dropped",
             driver.received,
             driver.answered,
             driver.passed.values().sum::<u64>(),

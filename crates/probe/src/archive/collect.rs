@@ -28,7 +28,7 @@ impl Status {
             ("nigh_probe_archive_bytes", "Size of the database with its log", self.bytes),
             (
                 "nigh_probe_archive_healthy",
-                "1 when the database takes what is written",
+                "1 if the database can be written",
                 u64::from(self.error.is_none()),
             ),
         ] {
@@ -45,13 +45,12 @@ impl Status {
 }
 
 fn sending(to: &Sending, metrics: &mut Metrics<'_>) -> fmt::Result {
-    metrics.counter("nigh_probe_archive_sent", "Records that PostgreSQL took", to.sent)?;
+    metrics.counter("nigh_probe_archive_sent", "Records that PostgreSQL has accepted", to.sent)?;
     let (name, help) = ("nigh_probe_archive_sending_refused", "Records that PostgreSQL refused");
     metrics.counter(name, help, to.refused)?;
     let (name, help) = ("nigh_probe_archive_unsent", "Records that PostgreSQL does not have yet");
     metrics.gauge(name, help, to.unsent as f64)?;
-    let (name, help) =
-        ("nigh_probe_archive_sending_healthy", "1 when PostgreSQL takes what is sent");
+    let (name, help) = ("nigh_probe_archive_sending_healthy", "1 if PostgreSQL accepts records");
     metrics.gauge(name, help, f64::from(to.error.is_none()))
 }
 

@@ -85,11 +85,12 @@ impl ArchiveConfig {
         }
         for [(shorter, less), (longer, more)] in [[times[0], times[1]], [times[1], times[2]]] {
             if !more.is_zero() && less.is_zero() {
-                let text =
-                    format!("what {shorter} = \"0s\" keeps for ever never gets here; use 0s");
+                let text = format!(
+                    "has no effect, because {shorter} = \"0s\" keeps records for ever; use 0s"
+                );
                 report.add(longer, text);
             } else if !more.is_zero() && more < less {
-                report.add(longer, format!("is shorter than {shorter}: give it as long at least"));
+                report.add(longer, format!("is shorter than {shorter}: give at least as long"));
             }
         }
     }

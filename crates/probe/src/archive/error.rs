@@ -72,7 +72,7 @@ pub enum QueryError {
     },
     /// Its tables are older than this program, and only who writes it brings them up to date.
     #[error(
-        "the archive {} has tables of version {version}: start this nigh once, which brings them to version {}",
+        "the archive {} has tables of version {version}: start the daemon of this version once, which migrates them to version {}",
         .path.display(), super::VERSION
     )]
     Older {

@@ -150,7 +150,7 @@ impl Writer {
             Err(error) => {
                 self.retain = Instant::now() + RETAIN;
                 if self.meet(&error) == Failure::Refused {
-                    tracing::error!(%error, "the archive cannot make hours and days of records");
+                    tracing::error!(%error, "the archive cannot aggregate records to hours and days");
                 }
             }
         }

@@ -16,7 +16,7 @@ pub(super) fn problems<'a>(
     let mut problems = Vec::new();
     match now.nanoseconds {
         None => problems.push(format!(
-            "clock: {} gives no maximum error, so no bound can be promised, and probe.clock.limit is {}{}",
+            "clock: {} gives no maximum error, so the error is unbounded, and probe.clock.limit is {}{}",
             clock.source,
             duration(limit_ns),
             past(clock, "it was last set")
@@ -41,8 +41,8 @@ fn contradiction(address: IpAddr, sample: &Sample, now: MaximumError) -> Option<
     let apart_ns = low.max(high.saturating_neg()).max(0).unsigned_abs();
     (apart_ns > allowed_ns).then(|| {
         format!(
-            "clock: this station's and that of NTP server {address} are at least {} apart, and by what they \
-             promise at most {}: one of them is worse than it reports",
+            "clock: this station's and that of NTP server {address} are at least {} apart, and by their \
+             maximum errors at most {}: one of them is worse than it reports",
             duration(apart_ns),
             duration(allowed_ns)
         )
@@ -94,7 +94,7 @@ mod tests {
         assert_eq!(
             problems(LIMIT, &clock(), MaximumError::UNKNOWN, none()),
             [
-                "clock: chrony gives no maximum error, so no bound can be promised, and probe.clock.limit is \
+                "clock: chrony gives no maximum error, so the error is unbounded, and probe.clock.limit is \
               1.0 ms; it was last set 75 s ago"
             ]
         );
@@ -131,7 +131,7 @@ mod tests {
                 reported(offset_ns),
                 [
                     "clock: this station's and that of NTP server 192.0.2.1 are at least 80.0 us apart, and by \
-                  what they promise at most 70.0 us: one of them is worse than it reports"
+                  their maximum errors at most 70.0 us: one of them is worse than it reports"
                 ]
             );
         }

@@ -31,7 +31,7 @@ pub(super) fn ask_all(servers: &mut [(IpAddr, Server)]) {
             Ok(())
         });
         if let Err(error) = sent {
-            tracing::debug!("NTP server {address} cannot be asked: {error}");
+            tracing::debug!("NTP server {address} cannot be queried: {error}");
         }
     }
     let deadline = Instant::now() + TIMEOUT;

@@ -266,7 +266,7 @@ impl ProbeConfig {
         let mut warnings = Vec::new();
         let report = &mut Report::new(&mut warnings, "probe");
         if self.clock.limit.is_none() && self.tests.iter().any(|test| test.what == What::Owd) {
-            report.add("clock.limit", "not given: no alarm when this station's clock gets worse");
+            report.add("clock.limit", "not given: no alarm if this station's clock gets worse");
         }
         let files = self.security.iter().flat_map(SecurityConfig::files);
         let token = self.request.iter().map(|request| ("request.token", request.token.as_path()));

@@ -38,16 +38,16 @@ pub enum TargetError {
     #[error("there is no station {0}, and it is not an address")]
     Unknown(String),
     /// A test that only a station can be the other end of.
-    #[error("{0} is not a station, and {1} is measured between stations only")]
+    #[error("{0} is not a station, and {1} is measured only between stations")]
     NoStation(String, What),
     /// An address that is not on the allow list.
-    #[error("{0} is not on the allow list: nothing is sent there; see probe.allow")]
+    #[error("{0} is not on the allow list: tests do not send there; see probe.allow")]
     NotAllowed(IpAddr),
     /// No URL.
     #[error("{0:?} is not a page: write http://HOST/PATH or https://HOST/PATH")]
     NoPage(String),
     /// No question.
-    #[error("{0:?} is not a question: write NAME@SERVER, such as www.example.com@192.0.2.53")]
+    #[error("{0:?} is not a DNS query: write NAME@SERVER, such as www.example.com@192.0.2.53")]
     NoQuestion(String),
     /// Too long.
     #[error("a target has at most {MAX_TEXT} bytes")]

@@ -135,7 +135,7 @@ fn every_mistake_is_named_with_its_key() {
         ),
         (
             test("what = \"dns\"\nfrom = [\"brno\"]\nto = [\"x\"]"),
-            "probe.test[0].to[0]: \"x\" is not a question",
+            "probe.test[0].to[0]: \"x\" is not a DNS query",
         ),
         (test(&format!("{mesh}\nrate = 0")), "probe.test[0].rate: must be from 1 to 1000"),
         (test(&format!("{mesh}\nrate = 1001")), "probe.test[0].rate: must be from 1 to 1000"),

@@ -164,7 +164,7 @@ pub struct Counters {
     pub not_sent: u64,
     /// Packets whose time passed before they could be sent.
     pub missed: u64,
-    /// Packets that came to the sender's socket.
+    /// Packets that the sender received's socket.
     pub received: u64,
     /// Of these, those refused by the sessions that they came to, or that came to none.
     pub refused: Refusals,

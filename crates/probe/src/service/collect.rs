@@ -25,10 +25,18 @@ pub(super) fn collect(shared: &Shared, metrics: &mut Metrics<'_>) -> fmt::Result
     if let Some(delays) = &status.delays {
         for (name, help, count) in [
             ("nigh_probe_stamp_sent", "STAMP test packets sent", delays.sent),
-            ("nigh_probe_stamp_not_sent", "Test packets the kernel did not take", delays.not_sent),
-            ("nigh_probe_stamp_missed", "Test packets whose time passed", delays.missed),
-            ("nigh_probe_stamp_received", "Packets that came to the sender", delays.received),
-            ("nigh_probe_stamp_reflected", "Packets of others reflected", delays.reflected),
+            (
+                "nigh_probe_stamp_not_sent",
+                "Test packets that the kernel did not send",
+                delays.not_sent,
+            ),
+            ("nigh_probe_stamp_missed", "Test packets that missed their time", delays.missed),
+            ("nigh_probe_stamp_received", "Packets that the sender received", delays.received),
+            (
+                "nigh_probe_stamp_reflected",
+                "Packets of other stations that were reflected",
+                delays.reflected,
+            ),
         ] {
             metrics.counter(name, help, count)?;
         }
@@ -53,7 +61,7 @@ pub(super) fn collect(shared: &Shared, metrics: &mut Metrics<'_>) -> fmt::Result
         ),
         (
             "nigh_probe_http_refused",
-            "Requests for tests by HTTP that were refused, by reason",
+            "Requests over HTTP that were refused, by reason",
             &status.requests_refused,
             "reason",
         ),
@@ -65,7 +73,7 @@ pub(super) fn collect(shared: &Shared, metrics: &mut Metrics<'_>) -> fmt::Result
         ),
         (
             "nigh_probe_refused",
-            "What was refused to other stations, by reason",
+            "Requests of other stations that were refused, by reason",
             &status.station.refused,
             "reason",
         ),
@@ -75,13 +83,13 @@ pub(super) fn collect(shared: &Shared, metrics: &mut Metrics<'_>) -> fmt::Result
     let leases = status.station.leases;
     metrics.gauge("nigh_probe_leases", "Leases that other stations hold now", leases)?;
     if let Some(error_ns) = status.clock_error_ns {
-        let (name, help) = ("nigh_probe_clock_error_seconds", "The most that the clock is off");
+        let (name, help) = ("nigh_probe_clock_error_seconds", "Maximum error of the clock");
         metrics.gauge(name, help, error_ns as f64 / 1e9)?;
     }
     let tests = &shared.context.counters;
     metrics.counters(
         "nigh_probe_input_refused",
-        "Input that tests refused, by what it was",
+        "Responses and packets from unknown peers that tests refused, by kind",
         Refusal::ALL.map(|what| ([("what", what.word())], tests.refused(what))),
     )?;
     status.archive.collect(metrics)?;

@@ -16,7 +16,7 @@ pub enum StartError {
     #[error("probe.security: {0}")]
     Security(#[from] psock::SecurityError),
     /// The control address cannot be bound.
-    #[error("cannot take other stations at {address}: {source}; see probe.station.control")]
+    #[error("cannot accept other stations at {address}: {source}; see probe.station.control")]
     Listen {
         /// The address.
         address: SocketAddr,
@@ -68,7 +68,7 @@ pub enum ControlError {
     Value(String),
     /// Another test has the time, and keeps it.
     #[error(
-        "another test runs or is planned that must not meet this one: try again in {}",
+        "a conflicting test runs or is planned: try again in {}",
         humantime::format_duration(std::time::Duration::from_secs(.0.as_secs() + 1))
     )]
     Busy(std::time::Duration),
@@ -95,16 +95,16 @@ pub enum ShowError {
 #[derive(Debug, thiserror::Error)]
 pub enum RequestError {
     /// They are not taken.
-    #[error("this station takes no requests by HTTP; see probe.request")]
+    #[error("this station takes no requests over HTTP; see probe.request")]
     Off,
     /// Without the token.
-    #[error("show the station's token: `Authorization: Bearer TOKEN`")]
+    #[error("send the station's token: `Authorization: Bearer TOKEN`")]
     Token,
     /// Not a test.
     #[error("this is not a test: {0}")]
     Malformed(String),
     /// A test that may not be asked for like this.
-    #[error("{0} may not be asked for by HTTP; see probe.request.may")]
+    #[error("{0} may not be requested over HTTP; see probe.request.may")]
     NotPermitted(What),
     /// The station cannot do it.
     #[error(transparent)]
@@ -131,7 +131,7 @@ pub(super) enum RunError {
     #[error(transparent)]
     Peer(#[from] PeerError),
     /// No common address.
-    #[error("{0} has no address of the family that is wanted, or this station has none")]
+    #[error("{0} or this station has no address of this family")]
     Family(String),
     /// The test itself.
     #[error("{0}")]

@@ -47,7 +47,7 @@ enum NotBegun {
 pub(super) async fn scheduled(shared: Arc<Shared>, job: Job, wait: Duration) {
     let (test, what) = (job.test.clone(), job.what);
     if run(&shared, job, wait).await.is_err() {
-        debug!(test, "skipped: another test has the time");
+        debug!(test, "skipped: another test has the slot");
         shared.counters.skipped(&test, what);
     }
 }

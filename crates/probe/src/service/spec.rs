@@ -79,9 +79,7 @@ impl Job {
             && bandwidth.is_none()
             && order.what == What::Throughput
         {
-            return value(
-                "UDP does not slow down by itself: give a bandwidth, as 100Mbit".to_owned(),
-            );
+            return value("UDP has no congestion control: give a bandwidth, as 100Mbit".to_owned());
         }
         let throughput = order.what == What::Throughput;
         let paced = throughput && matches!(order.transport, Transport::Udp | Transport::Iperf3);
@@ -89,9 +87,9 @@ impl Job {
         for (given, fits, key) in [
             (order.duration.is_some(), throughput || packets, "duration"),
             (order.rate.is_some(), packets, "rate in packets a second"),
-            (bandwidth.is_some(), paced, "bandwidth but over UDP or by iperf3"),
+            (bandwidth.is_some(), paced, "bandwidth except over UDP or by iperf3"),
             (order.transport != Transport::Tcp, throughput, "transport"),
-            (order.plain, order.what == What::Owd, "authentication that could be left off"),
+            (order.plain, order.what == What::Owd, "authentication to switch off"),
         ] {
             if given && !fits {
                 return value(format!("{} has no {key}", order.what));

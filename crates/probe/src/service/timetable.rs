@@ -73,7 +73,7 @@ impl Timetable {
             }
             match step {
                 Step::Skip { .. } => {
-                    debug!(test = test.name, to = planned.to, "skipped: no room for it");
+                    debug!(test = test.name, to = planned.to, "skipped: no slot is free");
                     shared.counters.skipped(&test.name, test.what);
                 }
                 Step::Run { latest_ns, .. } => {

@@ -127,7 +127,7 @@ pub fn delays(entries: &[Entry], direction: Direction) -> Vec<Plot> {
         };
         Some(of_series(entry, series, loss(entry, series)))
     };
-    let band = "the true value lies in the band";
+    let band = "the true value is in the band";
     plots(entries, name, band, Measure::Time, points)
 }
 
@@ -196,7 +196,7 @@ pub fn throughputs(entries: &[Entry]) -> Vec<Plot> {
         let (value, low, high) = (Some(value), Some(low), Some(high));
         Some(Point { at_ns, lasted_ns, value, low, high, lost })
     };
-    let band = "tests of an hour or a day lie in the band";
+    let band = "tests of an hour or a day are in the band";
     plots(entries, "throughput", band, Measure::Rate, points)
 }
 

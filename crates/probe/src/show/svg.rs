@@ -286,7 +286,7 @@ pub fn matrix(mesh: &Mesh) -> String {
     }
     let height = top + mesh.from.len() as f64 * CELL[1] + 40.0;
     let width = (left + mesh.to.len() as f64 * CELL[0] + 20.0).max(420.0);
-    let key = "blue: the longer the stronger; red: 1 % or more was lost";
+    let key = "blue: darker is longer; red: 1 % or more was lost";
     text(&mut body, 20.0, height - 14.0, "s", "start", key);
     let words = mesh.cells.iter().map(|cell| {
         let loss = if cell.sent > 0 { format!(", {} lost", cell.loss()) } else { String::new() };

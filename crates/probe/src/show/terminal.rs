@@ -46,7 +46,7 @@ pub fn chart(plot: &Plot, range: Option<(i64, i64)>, look: Look) -> String {
     let known = columns.iter().any(|column| column.value.is_some());
     let _ = writeln!(text, "  {} in {}, UTC; ░ {}", plot.what, axis.unit.name, plot.band);
     if plot.unbounded() {
-        text += "  ▒ to the edge: no bound is known, for a clock's error is not known\n";
+        text += "  ▒ to the edge: no bound is known, because a clock's error is unknown\n";
     }
     let mut buffer = Buffer::empty(Rect::new(0, 0, margin + width, ROWS + 3));
     let dim = Style::new().add_modifier(Modifier::DIM);

@@ -95,7 +95,7 @@ fn a_delay_is_drawn_with_its_interval_its_loss_its_unit_and_its_times() {
     let (text, svg) = both(What::Delay, &entries);
     assert!(text.starts_with("prague > brno (mesh)\n"), "{text}");
     assert!(
-        text.contains("one-way delay, median in ms, UTC; ░ the true value lies in the band"),
+        text.contains("one-way delay, median in ms, UTC; ░ the true value is in the band"),
         "{text}"
     );
     assert!(text.contains("lost 1 of 600 packets (0.17 %)"), "{text}");

@@ -231,7 +231,7 @@ impl Admission {
             Ok(answer) => answer,
             Err(Against::Rule(refusal)) => (self.refused(refusal, None), None),
             Err(Against::Busy(Busy { until_ns })) => {
-                let text = "it would disturb another test, or be disturbed".to_owned();
+                let text = "it conflicts with another test".to_owned();
                 let retry_ms = until_ns.saturating_sub(now_ns).div_ceil(1_000_000);
                 (self.refused((Reason::Busy, text), Some(retry_ms)), None)
             }
@@ -437,7 +437,7 @@ impl From<Busy> for Against {
 }
 
 fn no_lease(lease: u64) -> Refusal {
-    (Reason::NoLease, format!("nothing is agreed under the number {lease}"))
+    (Reason::NoLease, format!("there is no lease {lease}"))
 }
 
 fn until(now_ns: u64, duration_ms: u64) -> u64 {

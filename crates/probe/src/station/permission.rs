@@ -129,7 +129,7 @@ fn service(asks: &StationConfig, service: Service) -> Result<(), Refusal> {
         Service::Iperf3 => "iperf3",
         Service::Slot => "a slot",
     };
-    Err((Reason::NotPermitted, format!("{} may not ask for {what} here", asks.name)))
+    Err((Reason::NotPermitted, format!("{} may not request {what} here", asks.name)))
 }
 
 /// A bucket of requests: so many a minute, and as many at once.

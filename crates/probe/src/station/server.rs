@@ -165,7 +165,7 @@ impl<A: Actions> Host<A> {
         loop {
             let silence = if guest.name().is_some() { SILENCE } else { TIMEOUT };
             let answer = match timeout(silence, read_line(&mut input, &mut bytes)).await {
-                Err(_) => self.refused(Reason::Silent, "nothing came for too long"),
+                Err(_) => self.refused(Reason::Silent, "nothing was received for too long"),
                 Ok(Ok(Line::Whole)) => self.answer(guest, &bytes).await,
                 Ok(Ok(Line::End)) => return Ok(()),
                 Ok(Ok(Line::TooLong)) => self.refused(Reason::TooLong, "the line is too long"),
@@ -219,7 +219,7 @@ impl<A: Actions> Host<A> {
             Ok(grant) if held => Answer::Accepted { lease, duration_ms, grant },
             Ok(_) => {
                 self.actions.end(&[Lease(lease)]);
-                let text = "its time was over before it had begun".to_owned();
+                let text = "its time was over before it began".to_owned();
                 self.admission().impossible(guest, Lease(lease), text)
             }
             Err(text) => self.admission().impossible(guest, Lease(lease), text),

@@ -80,7 +80,7 @@ impl Settings {
         }
         match self.rate {
             None if self.udp => {
-                wrong("rate", "UDP does not slow down by itself: give a rate");
+                wrong("rate", "UDP has no congestion control: give a rate");
             }
             Some(rate) if !(1000..=MOST_RATE).contains(&rate) => {
                 wrong("rate", "must be 1k to 400G");

@@ -46,7 +46,7 @@ pub(super) fn send(args: &SendArgs) -> Result<(), CommandError> {
     stream.shutdown(Shutdown::Write).map_err(broken)?;
     // The other end closes when it has written everything.
     if (&stream).read(&mut [0]).map_err(broken)? != 0 {
-        let source = io::Error::other("the other end sends as well: is it `nigh psock recv`?");
+        let source = io::Error::other("the other end sends too: is it `nigh psock recv`?");
         return Err(broken(source));
     }
     let counters = stream.counters();

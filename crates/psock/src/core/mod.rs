@@ -128,7 +128,7 @@ pub enum Violation {
         end: u64,
     },
     /// A block that is a part of what came, or contradicts it.
-    #[error("the block at offset {offset} contradicts what came before")]
+    #[error("the block at offset {offset} contradicts earlier blocks")]
     Overlap {
         /// Where the block begins.
         offset: u64,
@@ -136,14 +136,14 @@ pub enum Violation {
     /// More blocks beyond a gap than anybody needs.
     #[error("too many small blocks")]
     TooManyBlocks,
-    /// An end of the stream that contradicts what came before.
-    #[error("the end of the stream at offset {end} contradicts what came before")]
+    /// An end of the stream that contradicts earlier blocks.
+    #[error("the end of the stream at offset {end} contradicts earlier blocks")]
     OtherEnd {
         /// The length that Finish carried.
         end: u64,
     },
     /// An acknowledgement of what was never sent.
-    #[error("an acknowledgement of what was never sent")]
+    #[error("an acknowledgement of bytes that were never sent")]
     NeverSent,
     /// An acknowledgement that takes back an earlier one of the same connection.
     #[error("an acknowledgement that takes back an earlier one")]

@@ -390,7 +390,7 @@ impl Builder {
             tracing::warn!(
                 to = %graph.router(circle.to).id,
                 through = routers.collect::<Vec<_>>().join(", "),
-                "explicit next hops lead round in a circle; the router is unreachable through these"
+                "explicit next hops form a loop; the router is unreachable through them"
             );
         }
         graph

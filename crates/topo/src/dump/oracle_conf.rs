@@ -205,6 +205,6 @@ fn cards(
             }
         }
     }
-    omitted(notes, left, "links beyond the two million that can be tied together");
+    omitted(notes, left, "links beyond the two million that can be grouped");
     cards
 }

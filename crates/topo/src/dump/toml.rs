@@ -12,7 +12,7 @@ use std::{
 pub fn toml(topology: Topology<'_>, out: &mut dyn Write) -> io::Result<Vec<String>> {
     let mut notes = Vec::new();
     let known = Known::new(topology, &mut notes);
-    writeln!(out, "# A network as nigh knew it.")?;
+    writeln!(out, "# The network in force, written by nigh.")?;
     for (id, name) in topology.routers() {
         writeln!(out, "\n[[router]]\nid = \"{id}\"")?;
         if let Some(name) = name {

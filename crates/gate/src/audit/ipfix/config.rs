@@ -38,17 +38,19 @@ impl Config {
         let mut problems = Vec::new();
         let report = &mut Report::new(&mut problems, "");
         if !self.file && self.collector.is_none() {
-            report.add("file", "no flow goes anywhere: set file = true or name a collector");
+            report.add(
+                "file",
+                "flows are not exported anywhere: set file = true or name a collector",
+            );
         }
         if self.collector.is_some_and(|it| it.port() == 0 || it.ip().is_unspecified()) {
             report.add(
                 "collector",
-                "is not an address to send to; give one with its port, mostly 4739",
+                "is not an address to send to; give an address with its port, usually 4739",
             );
         }
         if self.domain == 0 {
-            report
-                .add("domain", "0 means that there is none (RFC 7011, section 3.1); give another");
+            report.add("domain", "0 means no domain (RFC 7011, section 3.1); give another number");
         }
         if !(SHORTEST_REFRESH..=LONGEST_REFRESH).contains(&self.refresh) {
             report.add("refresh", "must be from 1s to 1day");

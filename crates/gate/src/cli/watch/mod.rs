@@ -36,7 +36,7 @@ pub enum WatchError<E> {
     Answer(#[from] AnswerError),
     /// What it would draw on is a file or a pipe.
     #[error(
-        "`nigh gate watch` draws on a terminal: for a file or a program take `nigh gate status --json`"
+        "`nigh gate watch` needs a terminal: for a file or a program use `nigh gate status --json`"
     )]
     NoTerminal,
     /// The terminal cannot be drawn on or read from.

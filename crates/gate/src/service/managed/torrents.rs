@@ -27,7 +27,7 @@ use std::{io::Read, path::PathBuf, sync::Arc};
 
 pub(super) const APPLICATION: &str = "bittorrent";
 /// The rule by which a torrent is refused in which something was found earlier.
-const EARLIER: &str = "a find in the same torrent";
+const EARLIER: &str = "the scanner found something in the same torrent";
 
 type InfoHash = [u8; 20];
 
@@ -253,7 +253,7 @@ impl Managers {
         let Block { transfer, part, info_hash, index, begin, ref bytes } = *block;
         let outcome = self.torrents.store.block(&info_hash, index, begin, bytes);
         let (outcome, why) = match outcome {
-            Ok(outcome) => (outcome, "no metadata of it was seen, or there is no room"),
+            Ok(outcome) => (outcome, "its metadata was not seen, or there is no space"),
             Err(error) => {
                 tracing::warn!(%error, "a block of a torrent was not kept");
                 let dropped = crate::torrents::BlockOutcome { dropped: true, ..Default::default() };

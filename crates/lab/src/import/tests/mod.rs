@@ -133,7 +133,7 @@ fn what_is_nothing_is_refused_with_the_first_reason() {
         let error = importer.read(text.as_bytes(), Path::new("x"), format, &mut |_| ());
         error.unwrap_err().to_string()
     };
-    assert_eq!(read("hello\n", None), "x is of no kind that is known: say which with --format");
+    assert_eq!(read("hello\n", None), "x has an unknown format: give it with --format");
     assert_eq!(
         read("hello\n", Some(Format::AsRelations)),
         "nothing in x can be taken as as-relations: this is not a relation of two ASes (x:1: hello)"

@@ -36,7 +36,7 @@ fn what_the_oracle_refuses_is_reported_by_line() {
     let text = "[[router]]\nid = \"10.0.0.1\"\n[[link]]\nfrom = 1\n";
     let error = importer.read(text.as_bytes(), Path::new("x.toml"), None, &mut |_| ()).unwrap_err();
     let text = error.to_string();
-    assert!(text.contains("the topology is wrong, and not taken (x.toml:"), "{text}");
+    assert!(text.contains("the topology is invalid and was ignored (x.toml:"), "{text}");
 }
 
 #[test]

@@ -114,7 +114,7 @@ fn a_circle_ends_a_trace_and_bad_addresses_are_silent() {
     let (network, report) = import_text(Format::Traceroute, text);
     assert_eq!(network.nodes(), 4);
     assert_eq!(report.bad[0].what, "no router can have this address");
-    assert!(report.skipped.iter().any(|count| count.what.contains("circle")));
+    assert!(report.skipped.iter().any(|count| count.what.contains("loop")));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What packets that an attacker knows reveal.
+//! What known packets reveal to an attacker.
 
 use super::{segments::*, *};
 
@@ -67,6 +67,6 @@ fn packets_in_another_order_are_not_paired() {
     for other in [packets, fewer] {
         let report = check(&original[..], &capture_at(&other)[..]).expect("a report");
         assert!(report.injection.times.is_none() && report.injection.families.is_empty());
-        assert!(report.to_string().contains("was not worked out"), "{report}");
+        assert!(report.to_string().contains("was not computed"), "{report}");
     }
 }

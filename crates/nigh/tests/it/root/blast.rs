@@ -146,7 +146,7 @@ fn what_cannot_be_done_is_one_clear_sentence() {
         ("192.0.2.2 -s 63", "choose --size from 64 to 1518"),
         ("2001:db8::2 -s 1519", "choose --size from 82 to 1518"),
         ("192.0.2.9 -e packet", "192.0.2.9 does not answer ARP or neighbour discovery on eth0"),
-        ("127.0.0.1 -e live", "only --engine raw can ask it"),
+        ("127.0.0.1 -e live", "only --engine raw can send to it"),
         ("192.0.2.2 -n 4000000000", "too many for one run"),
         ("192.0.2.2 --peer http://192.0.2.2:1", "reading the ledger of http://192.0.2.2:1/api"),
         ("192.0.2.2 -d 0s", "--duration must be longer than 0s"),

@@ -226,7 +226,11 @@ fn a_reload_changes_what_is_good_and_nothing_when_it_is_not() {
     nigh.process().signal(Signal::SIGHUP).unwrap();
     wait_until("the reload", LIMIT, || status(&nigh)["echo"]["limit"]["rate"] == 9).unwrap();
     let reply = ask(&site, &nigh, &["reload"]);
-    assert!(reply.stdout.contains("node.name changed: restart to apply"), "{}", reply.stdout);
+    assert!(
+        reply.stdout.contains("node.name changed: restart the daemon to apply"),
+        "{}",
+        reply.stdout
+    );
     assert_eq!(status(&nigh)["node"]["name"], "node-a");
 }
 

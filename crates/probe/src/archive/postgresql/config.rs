@@ -43,7 +43,7 @@ impl PostgresqlConfig {
             // The text is not shown: somebody may have put a password into it.
             Err(_) => report.add(
                 "connection",
-                "is not what libpq takes, such as \"host=db.example.net dbname=nigh user=prague\"",
+                "is not a connection string of libpq, such as \"host=db.example.net dbname=nigh user=prague\"",
             ),
             Ok(config) if config.get_password().is_some() => {
                 report.add("connection", "has a password in it: put it into password_file");
@@ -55,7 +55,7 @@ impl PostgresqlConfig {
                 if needs_tls(&config) && self.authority.is_none() {
                     report.add(
                         "authority",
-                        "name the file of who signs the server's certificate, or say sslmode=disable",
+                        "name the file with the authority that signs the server's certificate, or set sslmode=disable",
                     );
                 }
             }
@@ -66,7 +66,7 @@ impl PostgresqlConfig {
     /// What to connect with; the password is in it.
     pub(super) fn settings(&self) -> Result<tokio_postgres::Config, Box<dyn std::error::Error>> {
         let mut config = tokio_postgres::Config::from_str(&self.connection)
-            .map_err(|_| "postgresql.connection is not what libpq takes")?;
+            .map_err(|_| "postgresql.connection is not a connection string of libpq")?;
         config.application_name("nigh");
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(std::time::Duration::from_secs(10));

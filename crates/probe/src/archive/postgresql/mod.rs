@@ -269,7 +269,7 @@ async fn agree(client: &Client, spool: &Spool) -> Result<i64, Box<dyn Error>> {
     let theirs: i64 = within(client.query_one(sql, &[&spool.archive])).await?.try_get(0)?;
     if theirs > spool.last()? {
         // Our database is older than theirs: somebody brought an old copy back.
-        tracing::warn!(theirs, "the archive is an old copy: numbers that were given are skipped");
+        tracing::warn!(theirs, "the archive is an old copy: numbers already in use are skipped");
         spool.skip_to(theirs)?;
     }
     let mark = spool.mark()?.max(theirs);

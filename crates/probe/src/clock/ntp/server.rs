@@ -116,10 +116,9 @@ impl Server {
     /// Why it is not asked any more, in one sentence.
     pub fn refusal(&self) -> Option<String> {
         match self.manners {
-            Manners::Never(code) => Some(format!(
-                "it does not want to be asked (kiss-o'-death {})",
-                code.escape_ascii()
-            )),
+            Manners::Never(code) => {
+                Some(format!("it refuses queries (kiss-o'-death {})", code.escape_ascii()))
+            }
             Manners::Slower(_) => None,
         }
     }

@@ -33,13 +33,15 @@ pub enum Error {
         reason: String,
     },
     /// Nobody came to the test that was accepted, or somebody did not go on.
-    #[error("the throughput test did not finish within {limit:?}: the other station did not go on")]
+    #[error(
+        "the throughput test did not finish within {limit:?}: the other station stopped responding"
+    )]
     Timeout {
         /// How long was waited.
         limit: Duration,
     },
     /// The connection for control failed.
-    #[error("the other station broke the throughput test off: {0}")]
+    #[error("the other station aborted the throughput test: {0}")]
     Control(io::Error),
     /// What the other station says is not of the protocol.
     #[error(
@@ -53,7 +55,7 @@ pub enum Error {
         word: &'static str,
     },
     /// The client wants another test than was accepted.
-    #[error("the other station asked for another throughput test than was accepted")]
+    #[error("the other station requested a throughput test other than the accepted one")]
     NotAccepted,
     /// The kernel does not have it.
     #[error(

@@ -92,7 +92,7 @@ impl Settings {
         }
         match self.rate {
             None if self.transport == Transport::Udp => {
-                wrong("rate", "UDP does not slow down by itself: give a rate".to_owned());
+                wrong("rate", "UDP has no congestion control: give a rate".to_owned());
             }
             Some(rate) if !(1000..=MOST_RATE).contains(&rate) => {
                 wrong("rate", "must be 1k to 400G".to_owned());

@@ -179,14 +179,14 @@ fn what_is_not_understood_is_refused_with_a_sentence() {
         ("/api/v1/node?name=r9", 404, "there is no node r9"),
         ("/api/v1/node?name=r2&up=false", 400, "there is no parameter up here"),
         ("/api/v1/nodes?after=r9", 404, "there is no node r9"),
-        ("/api/v1/links?sort=name", 400, "bytes, packets, drops or number"),
-        ("/api/v1/links?limit=-1", 400, "limit=-1 makes no sense"),
+        ("/api/v1/links?sort=name", 400, "bytes, packets, drops and number"),
+        ("/api/v1/links?limit=-1", 400, "limit=-1 is invalid"),
         ("/api/v1/links?limit=1&limit=2", 400, "limit is given more than once"),
         ("/api/v1/map?limit=401", 400, "at most 400"),
-        ("/api/v1/events?after=yesterday", 400, "after=yesterday makes no sense"),
+        ("/api/v1/events?after=yesterday", 400, "after=yesterday is invalid"),
         ("/api/v1/status?%ff=1", 400, "there is no parameter"),
-        ("/api/v1/nothing", 404, "there is nothing here"),
-        ("/../etc/passwd", 404, "there is nothing here"),
+        ("/api/v1/nothing", 404, "there is no such page"),
+        ("/../etc/passwd", 404, "there is no such page"),
     ] {
         let (code, head, body) = get(address, path);
         assert_eq!(code, status, "{path}: {body}");

@@ -130,7 +130,7 @@ fn a_scene_that_fails_halfway_leaves_nothing() {
     let (stderr, there) = (text(&output.stderr), is_there(&taken));
     assert!(ip("del"));
     assert_eq!(output.status.code(), Some(1));
-    assert!(stderr.contains("is there already and is not the lab's"), "{stderr}");
+    assert!(stderr.contains("exists already and is not the lab's"), "{stderr}");
     assert!(there, "somebody else's namespace was removed");
     assert!(!is_there(&format!("{prefix}pc")));
     // An address that the kernel refuses.

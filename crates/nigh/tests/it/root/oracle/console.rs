@@ -108,7 +108,7 @@ fn routers_links_and_networks_are_created_and_deleted() {
             &["create", "network", "internal", "192.0.2.1/24", "berlin"],
             "has bits set after its length",
         ),
-        (&["print", "path", "100.65.0.9", WEST], "is in no network that is known"),
+        (&["print", "path", "100.65.0.9", WEST], "is in no known network"),
     ] {
         let finished = stage.oracle(words);
         assert!(

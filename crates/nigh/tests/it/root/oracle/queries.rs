@@ -28,7 +28,7 @@ fn a_plain_socket_gets_the_order_and_a_change_of_a_link_moves_it() {
     assert_eq!(stage.order(), [WEST, EAST, UNKNOWN]);
     // A reload of the files forgets it all.
     stage.done(&["set", "link", "berlin", "10.0.0.2", "loss", "1", "--both"]);
-    assert_eq!(stage.done(&["reload"]), "the files of the topology are read again\n");
+    assert_eq!(stage.done(&["reload"]), "the topology files were read again\n");
     assert_eq!(stage.order(), [WEST, EAST, UNKNOWN]);
     assert!(!stage.done(&["print", "metrics"]).contains("as_number"));
 }

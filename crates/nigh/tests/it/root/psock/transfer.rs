@@ -160,9 +160,9 @@ fn another_key_is_refused_and_both_ends_report_it() {
     let send = stage.spawn("left", &[&["send", &original, "--key", &other], &PATHS]);
     let send = send.finish(LIMIT).unwrap();
     assert!(!send.success());
-    assert!(send.stderr.contains("the other end holds another key"), "{}", send.stderr);
+    assert!(send.stderr.contains("the other end has another key"), "{}", send.stderr);
     wait_until("the refusal", LIMIT, || recv.stderr().contains("refused 10.1.")).unwrap();
-    let reason = "the other end does not take the key of this one";
+    let reason = "the other end does not accept this end's key";
     assert!(recv.stderr().contains(reason), "{}", recv.stderr());
     // The right one is still awaited.
     let send = stage.spawn("left", &[&["send", &original, "--key", &key], &PATHS]);
