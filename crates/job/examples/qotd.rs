@@ -24,7 +24,7 @@ use tokio::{io::AsyncWriteExt, net::TcpListener, task::JoinHandle, time::timeout
 /// How long a client may take to read the quote.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The section `[qotd]`.
+/// Serves the quote of the day (RFC 865): a TCP connection gets one line and is closed.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct QotdConfig {

@@ -1,4 +1,4 @@
-//! The one module with unsafe code: what the kernel says of a connection (tcp(7), `TCP_INFO`).
+//! What the kernel reports of a connection (tcp(7), `TCP_INFO`). With `c::address` the only unsafe code.
 #![allow(unsafe_code)]
 
 use crate::core::Kernel;
