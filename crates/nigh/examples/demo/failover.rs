@@ -64,20 +64,19 @@ pub(crate) fn kill(
     let path = internet.router(ENTERPRISES[0]).best_path(dinr::PREFIX4).unwrap_or_default();
     let replies = pings.finish()?;
     let Some(took) = first(&replies, FROM_B, killed) else {
-        screen.check(false, "no answer from DINR_B came after the kill");
+        screen.check(false, "DINR_B did not answer after the kill");
         return Ok(());
     };
     screen.line(&format!("first answer from DINR_B       {took:>8.1} ms after the kill"));
     screen.line(&format!(
-        "pings lost meanwhile           {:>8}    of {}",
+        "pings lost                     {:>8}    of {}",
         lost(&replies),
         replies.len()
     ));
     screen.line(&format!("Enterprise_A's path now        {path}"));
     screen.line("");
     screen.check(took < 1000.0, "the other site answers within a second of the kill");
-    screen
-        .check(path == "4 2 1 3 5 13", "and Enterprise_A's path leads through the whole internet");
+    screen.check(path == "4 2 1 3 5 13", "and Enterprise_A's path crosses the whole internet");
     Ok(())
 }
 
@@ -101,7 +100,7 @@ pub(crate) fn back(
         took.unwrap_or(f64::NAN)
     ));
     screen.line(&format!(
-        "pings lost meanwhile           {:>8}    of {}",
+        "pings lost                     {:>8}    of {}",
         lost(&replies),
         replies.len()
     ));

@@ -54,7 +54,7 @@ pub(crate) fn limit(
     let limited = ledger.dropped.iter().any(|(reason, _)| reason == "source_limit");
     screen.check(
         ledger.received == COUNT && limited && (200..=most).contains(&ledger.answered),
-        "a source may burst 200 requests and then 100 a second; the rest is dropped, by name",
+        "a source gets a burst of 200 requests, then 100 a second; the rest is dropped, with the reason",
     );
     screen.check(balances(&ledger), "received = answered + passed + dropped");
     screen.line("");
@@ -138,7 +138,7 @@ pub(crate) fn million(
     );
     screen.check(
         answered == read + back && bad == [0, 0],
-        "each answer came back undamaged and once, or is known to have been lost on the path",
+        "each answer came back intact and once, or is known to have been lost on the path",
     );
     screen.check(balances(&ledger), "received = answered + passed + dropped");
     Ok(())

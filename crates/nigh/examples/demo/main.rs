@@ -104,7 +104,7 @@ fn show(screen: &mut Screen, binary: &Path, code: &AtomicU8) -> Result<(), Error
     let built = begin.elapsed();
     internet.converge(Duration::from_secs(30))?;
     screen.line(&format!(
-        "16 namespaces, 5 links, 10 wires through the lab and 10 BIRDs in {:.1} s; all routes everywhere {:.1} s later",
+        "16 namespaces, 5 links, 10 wires through the lab and 10 BIRDs in {:.1} s; routing converged {:.1} s later",
         built.as_secs_f64(),
         (begin.elapsed() - built).as_secs_f64()
     ));
@@ -150,16 +150,16 @@ fn show(screen: &mut Screen, binary: &Path, code: &AtomicU8) -> Result<(), Error
     screen.step("The oracle of ISP_A: which of these is near?");
     let oracle = oracle::show(screen, &internet, binary)?;
 
-    screen.step("Stations measure, and a congested link is far away");
+    screen.step("Stations measure, and a congested link ranks last");
     stations::show(screen, &internet, &mut enterprises)?;
 
     screen.step("One stream over two paths");
     transfer::show(screen, &internet, &mesh, binary)?;
 
-    screen.step("The gate of Enterprise_B: BitTorrent from near peers, and slowly");
+    screen.step("The gate of Enterprise_B: BitTorrent from near peers, rate-limited");
     gate::show(screen, &internet, &enterprises, binary)?;
 
-    screen.step("The mask at ISP_A: a tap that shows nobody");
+    screen.step("The mask at ISP_A: an anonymized tap");
     mask::show(screen, &internet, &mesh, binary)?;
 
     screen.step("kill -9 of DINR_A while ENT_A-testPC pings 500 times a second");
@@ -168,7 +168,7 @@ fn show(screen: &mut Screen, binary: &Path, code: &AtomicU8) -> Result<(), Error
     screen.step("DINR_A comes back");
     failover::back(screen, &internet, &mut site_a)?;
 
-    screen.step("DINR_A is drained, for maintenance: nobody should notice");
+    screen.step("DINR_A is drained for maintenance: no ping may be lost");
     failover::drain(screen, &internet, &site_a)?;
 
     screen.summary();
@@ -211,11 +211,11 @@ fn stay(
     }
     let socket = sites[0].nigh().socket();
     screen.line(&format!(
-        "  ask a site              sudo target/release/nigh status --socket {}",
+        "  query a site            sudo target/release/nigh status --socket {}",
         socket.display()
     ));
     screen.line(&format!(
-        "  steer the oracle        sudo target/release/nigh oracle console --socket {}",
+        "  control the oracle      sudo target/release/nigh oracle console --socket {}",
         oracle.socket().display()
     ));
     screen.line(&format!(

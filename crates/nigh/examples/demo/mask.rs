@@ -285,7 +285,7 @@ fn expect(screen: &mut Screen, seen: &Watched, pairs: &[(&String, &String)]) {
     screen.check(
         all.iter().all(|what| stands(&seen.wire, what) && !stands(&seen.tap, what)),
         &format!(
-            "{} addresses, a name and a page are on the line, and none of it on {TAP}",
+            "{} addresses, a name and a page are on the line, and none of them on {TAP}",
             addresses.len()
         ),
     );
@@ -294,7 +294,7 @@ fn expect(screen: &mut Screen, seen: &Watched, pairs: &[(&String, &String)]) {
     screen.check(
         before.is_some() && before == after,
         &format!(
-            "{} and {} have other names there, and are in one network still: {} bits",
+            "{} and {} have other addresses there, and still share a prefix: {} bits",
             PC[0],
             PC[1],
             after.map_or("no".to_owned(), |bits| bits.to_string())

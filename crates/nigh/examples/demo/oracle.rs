@@ -55,7 +55,7 @@ pub(crate) fn show(
     let oracle = Oracle::start(internet, binary)?;
     let took = wait(internet, binary, &ORDER)?;
     screen.line(&format!(
-        "`nigh run` in ISP_A hears its routes from FRR over BMP, {:.1} s after the start",
+        "`nigh run` in ISP_A receives its routes from FRR over BMP, {:.1} s after the start",
         took.as_secs_f64()
     ));
     screen.line("");
@@ -78,7 +78,7 @@ pub(crate) fn show(
     screen.line(&format!("link to DINR_A down   {}", WITHOUT.join("  ")));
     let came = took.as_ref().map_or_else(ToString::to_string, |took| {
         format!(
-            "{} goes last {:.2} s after its link went: its path is five ASes long now",
+            "{} ranks last {:.2} s after its link went down: its path now has five ASes",
             dinr::SERVICE4,
             took.as_secs_f64()
         )

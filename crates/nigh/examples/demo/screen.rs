@@ -51,9 +51,7 @@ impl Screen {
             "  {}",
             self.paint("1", "nigh: an anycast address that answers pings at driver speed")
         );
-        println!(
-            "  The internet of ten autonomous systems in which it was thought up, in this machine."
-        );
+        println!("  The ten autonomous systems of the DINR report, on this machine.");
         println!();
         for line in MAP.lines().skip(1) {
             let line = line.replace("«nigh run»", &self.paint("1;32", " nigh run "));

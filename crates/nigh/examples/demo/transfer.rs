@@ -130,9 +130,9 @@ pub(crate) fn show(
     let best = each.iter().map(Transfer::rate).fold(0.0, f64::max);
     screen.check(
         each.iter().chain([&together]).all(|transfer| transfer.whole),
-        &format!("{} MB came three times, byte for byte", BYTES / 1_000_000),
+        &format!("{} MB arrived three times, byte for byte", BYTES / 1_000_000),
     );
     screen
-        .check(together.rate() > best, "both paths together bring more than the better one alone");
+        .check(together.rate() > best, "both paths together are faster than the better one alone");
     Ok(())
 }
