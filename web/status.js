@@ -121,7 +121,7 @@ function rates(rows, now) {
   }
   const rate = perSecond(echoRates, total, now, 'answered');
   show('tiles', tile(Math.round(rate.received), 'received a second'), tile(Math.round(rate.answered), 'answered a second'),
-    tile(Math.round(rate.dropped), 'dropped a second'), tile(total.answered, 'answered in all'));
+    tile(Math.round(rate.dropped), 'dropped a second'), tile(total.answered, 'answered in total'));
   chart('chart', 'scale', echoRates.history, 'answers');
 }
 
@@ -159,7 +159,7 @@ function oracle(state, now) {
   total.all = total.sockets + total.driver;
   const rate = perSecond(oracleRates, total, now, 'all');
   show('oracle-tiles', tile(Math.round(rate.all), 'replies a second'), tile(Math.round(rate.driver), 'of them in the driver'),
-    tile(Math.round(rate.dropped), 'dropped a second'), tile(total.all, 'replies in all'));
+    tile(Math.round(rate.dropped), 'dropped a second'), tile(total.all, 'replies in total'));
   chart('oracle-chart', 'oracle-scale', oracleRates.history, 'replies');
   const tables = state.tables;
   byId('oracle-tables').textContent = tables
@@ -181,7 +181,7 @@ function oracle(state, now) {
     ...[since(feed.since), ...[feed.routers, feed.links, feed.prefixes, feed.routes, feed.changes].map(number)].map((cell) => make('td', '', cell)),
     make('td', 'free', feed.detail)));
   show('feeds', make('thead', '', make('tr', '', ...head.map((cell) => make('th', '', cell)))), make('tbody', '', ...body));
-  bars('oracle-replies', counted(queries.replies, { no_error: driver.answered }), 'answered', 'nothing was asked');
+  bars('oracle-replies', counted(queries.replies, { no_error: driver.answered }), 'answered', 'no requests yet');
   bars('oracle-drops', counted(queries.dropped, driver.dropped, { source_limit: driver.filter_dropped }), 'dropped', 'nothing was dropped');
 }
 
@@ -194,8 +194,8 @@ function alto(state) {
   byId('alto-certificate').textContent = `certificate ${state.fingerprint}`;
   const statuses = {};
   for (const { status, count } of figures.requests) statuses[`HTTP ${status}`] = (statuses[`HTTP ${status}`] || 0) + count;
-  bars('alto-requests', counted(statuses), 'answered', 'nothing was asked');
-  bars('alto-refused', counted(figures.refused), 'dropped', 'nobody was refused');
+  bars('alto-requests', counted(statuses), 'answered', 'no requests yet');
+  bars('alto-refused', counted(figures.refused), 'dropped', 'no refusals yet');
 }
 
 // Nanoseconds as people read them.
@@ -218,7 +218,7 @@ function probe(state, now) {
   const rate = perSecond(probeRates, { sent: delays.sent, reflected: delays.reflected }, now, 'sent');
   show('probe-tiles', tile(Math.round(rate.sent), 'test packets sent a second'), tile(Math.round(rate.reflected), 'reflected for others a second'),
     tile(delays.missed, 'missed their time'), tile(station.leases, 'sessions with others'), tile(archive.written, 'records written'));
-  const error = state.clock_error_ns === null ? 'its error is not known, so no delay has a bound' : `right within ${span(state.clock_error_ns)}`;
+  const error = state.clock_error_ns === null ? 'its error is unknown, so no delay has a bound' : `right within ${span(state.clock_error_ns)}`;
   byId('probe-clock').textContent = `station ${state.name} \u00b7 clock: ${error} (${state.clock.source})`;
   byId('probe-now').textContent = state.running.length
     ? `runs now: ${state.running.map((run) => `${run.test} (${run.what}) to ${run.to}`).join(', ')}` : 'no test of the timetable runs now';
@@ -229,11 +229,11 @@ function probe(state, now) {
     duration(peer.since_seconds),
     peer.clock_error_ns === null ? 'no bound' : `within ${span(peer.clock_error_ns)}`,
     ...(whys ? [make('td', 'free', peer.why || '')] : []),
-  ]), 'no other station is asked for anything');
+  ]), 'no tests with other stations');
   grid('probe-tests', ['test', 'what', 'done', 'failed', 'skipped'], state.tests.map((test) => [
     test.test, test.what, number(test.done), number(test.failed), number(test.skipped),
-  ]), 'nothing was measured yet');
-  bars('probe-accepted', counted(station.accepted), 'answered', 'nothing was asked');
+  ]), 'no measurements yet');
+  bars('probe-accepted', counted(station.accepted), 'answered', 'no requests yet');
   bars('probe-refused', counted(station.refused, state.requests_refused, delays.refused, delays.reflector_refused), 'dropped', 'nothing was refused');
 }
 
@@ -246,7 +246,7 @@ async function mesh(now) {
     cell.from, cell.to,
     ...(cell.median ? [cell.median.estimate_ns, cell.median.low_ns, cell.median.high_ns].map(span) : ['none', '', '']),
     number(cell.lost), number(cell.sent),
-  ]), 'no delay was measured in the last hour');
+  ]), 'no delays were measured in the last hour');
 }
 
 // Bits a second in the unit that leaves three digits or so.
@@ -273,9 +273,9 @@ function gate(state) {
   byId('gate-off').hidden = !state.bypass;
   byId('gate-where').textContent = [`internal: ${state.internal.join(', ')}`, `at most ${number(flows.limit)} decided flows`,
     ...(flows.evicted ? [`${number(flows.evicted)} evicted undecided`] : []),
-    ...(flows.full ? [`${number(flows.full)} verdicts found the table full`] : []),
+    ...(flows.full ? [`${number(flows.full)} verdicts did not fit into the table`] : []),
     ...(state.taken_over ? ['took over from an earlier process'] : [])].join(' \u00b7 ');
-  bars('gate-rates', rates.slice(0, 12), 'answered', 'nothing is seen passing', bits);
+  bars('gate-rates', rates.slice(0, 12), 'answered', 'no traffic', bits);
   bars('gate-refused', counted(state.refused).slice(0, 12), 'dropped', 'nothing was refused');
   const { files } = state;
   byId('gate-scanned').hidden = !files;
@@ -419,7 +419,7 @@ async function refresh() {
     }
     byId('lost').hidden = true;
   } catch (error) {
-    byId('lost').textContent = `The node does not answer (${error.message}); what is shown is old.`;
+    byId('lost').textContent = `The node does not answer (${error.message}); the data shown is old.`;
     byId('lost').hidden = false;
     byId('dot').className = 'dot bad';
     echoRates.last = oracleRates.last = probeRates.last = null;
