@@ -13,9 +13,10 @@
 //! [`Problem`] and [`Report`] describe what is wrong with a value that parsed, by its dotted key; the
 //! rules that several sections share are beside them. [`target`] decides at whom a load test may be
 //! aimed, [`file`](mod@file) replaces files as a whole and reads private ones (mode 0600), and [`schema`] has
-//! the schemas of these values.
+//! the schemas of these values. [`alike`] finds the known names that a wrong one may have meant.
 #![forbid(unsafe_code)]
 
+mod alike;
 mod bare;
 mod decimal;
 pub mod file;
@@ -26,6 +27,7 @@ pub mod schema;
 mod size;
 pub mod target;
 
+pub use alike::alike;
 pub use bare::{
     BadShare, Bandwidth, mbit, milliseconds, read_mbit, read_milliseconds, read_share, share,
 };

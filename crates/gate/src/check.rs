@@ -9,12 +9,11 @@ use crate::config::{
     RuleAction, RuleConfig, TimeConfig,
 };
 use crate::{
-    alike::alike,
     file_type,
     policy::{FAMILIES, is_foreign, is_type},
 };
 use classify::signatures::SignatureConfig;
-use config::{Problem, Report, Size, interfaces, prefixes};
+use config::{Problem, Report, Size, alike, interfaces, prefixes};
 use names::never_named;
 use std::{collections::HashSet, time::Duration};
 
@@ -425,7 +424,11 @@ impl FileConfig {
                 let text = "a type is a short name or a media type, such as `zip` or `video/*`";
                 report.add(&key, text);
             } else if !is_type(whole) {
+                let of_a_kind = |media: &str| Some(format!("{}/*", media.split_once('/')?.0));
+                let groups: Vec<_> =
+                    file_type::all().filter_map(|kind| of_a_kind(kind.media)).collect();
                 let known = file_type::all().flat_map(|kind| [kind.name, kind.media]);
+                let known = known.chain(groups.iter().map(String::as_str));
                 let meant = alike(whole, known).join("` or `");
                 let hint = if meant.is_empty() { "zip` or `video/*" } else { &meant };
                 report.add(&key, format!("no file has this type; did you mean `{hint}`?"));

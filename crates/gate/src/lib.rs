@@ -13,7 +13,6 @@
 //! - [`audit`]: the log of all that.
 #![forbid(unsafe_code)]
 
-mod alike;
 pub mod audit;
 pub mod chat;
 mod check;

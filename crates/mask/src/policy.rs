@@ -148,10 +148,10 @@ fn slice(name: &str) -> Result<Option<(Kind, u8, u8)>, PolicyError> {
 
 /// The best of the known names, as a question.
 fn near(name: &str) -> String {
-    let distance = |known: &&str| strsim::damerau_levenshtein(known, name);
     let fields = FIELDS.iter().filter(|field| !field.is_structure).map(|field| field.name);
-    let nearest = fields.chain(PARTS.iter().map(|part| part.name)).min_by_key(distance);
-    nearest.map(|name| format!(": did you mean {name:?}?")).unwrap_or_default()
+    let known = fields.chain(PARTS.iter().map(|part| part.name));
+    let nearest = config::alike(name, known);
+    nearest.first().map(|name| format!(": did you mean {name:?}?")).unwrap_or_default()
 }
 
 impl Policy {

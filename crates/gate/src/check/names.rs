@@ -1,12 +1,13 @@
 //! The names that engines give flows: those that rules can ask for.
 
-use crate::{alike::alike, files::ANNOUNCED};
+use crate::files::ANNOUNCED;
 use classify::{
     application::Application,
     label::{Category, UNKNOWN},
     ndpi_names, p2p,
     signatures::SignatureConfig,
 };
+use config::alike;
 
 /// Why no flow is ever called `application` or `application/part` with these signatures, and what may
 /// have been meant; none where one can be.

@@ -117,7 +117,7 @@ impl<'a, 'i> Reader<'a, 'i> {
                 self.error(key.span(), name, message);
                 continue;
             }
-            match suggestion(name, known).filter(|_| is_table) {
+            match config::alike(name, known).first().filter(|_| is_table) {
                 Some(close) => message += &format!("did you mean `[{close}]`?"),
                 None if is_table => message += &format!("there are {}", list(known)),
                 None => message += "move it below the section to which it belongs",
@@ -312,7 +312,7 @@ fn reword(key: &str, message: &str) -> (String, Option<String>) {
         let Some(name) = backticked(message, start) else { continue };
         let expected = message.split_once("expected ").map_or("", |(_, rest)| rest);
         let known: Vec<&str> = expected.split('`').skip(1).step_by(2).collect();
-        let close = suggestion(name, &known);
+        let close = config::alike(name, known.iter().copied()).first().copied();
         let text = match close {
             Some(close) => format!("unknown {kind} `{name}`: did you mean `{close}`?"),
             None => format!("unknown {kind} `{name}`: there are {}", list(&known)),
@@ -350,38 +350,6 @@ fn backticked<'m>(message: &'m str, start: &str) -> Option<&'m str> {
 fn list(words: &[&str]) -> String {
     let quoted: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
     if quoted.is_empty() { "none".into() } else { quoted.join(", ") }
-}
-
-/// The known word closest to `word`, if one is close enough.
-fn suggestion<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
-    let close = |candidate: &&&str| {
-        let limit = (candidate.chars().count() / 3).max(1);
-        distance(word, candidate) <= limit
-    };
-    known.iter().filter(close).min_by_key(|candidate| distance(word, candidate)).copied()
-}
-
-/// Edits (insert, delete, replace, swap of neighbours) from one word to another: the restricted
-/// Damerau-Levenshtein distance. Words longer than 64 characters are as far as they are long.
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    if a.len().max(b.len()) > 64 {
-        return a.len().max(b.len());
-    }
-    let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).collect()];
-    for i in 1..=a.len() {
-        let mut row = vec![i];
-        for j in 1..=b.len() {
-            let replace = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            let mut best = replace.min(rows[i - 1][j] + 1).min(row[j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                best = best.min(rows[i - 2][j - 2] + 1);
-            }
-            row.push(best);
-        }
-        rows.push(row);
-    }
-    rows[a.len()][b.len()]
 }
 
 /// The position of a dotted key with more than `limit` parts, if there is one.

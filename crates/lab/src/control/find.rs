@@ -7,8 +7,6 @@ use std::{borrow::Cow, net::IpAddr};
 const COMPARED: u32 = 1 << 20;
 /// So many near names are shown.
 const SHOWN: usize = 3;
-/// Names less alike than this are other names.
-const ALIKE: f64 = 0.79;
 
 /// A name does not say what is meant.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -267,19 +265,6 @@ impl<'a> Finder<'a> {
     fn near(&self, name: &str, with_hosts: bool) -> Vec<String> {
         let hosts = self.hosts.iter().filter(|_| with_hosts).map(|h| Cow::from(&h.name));
         let nodes = (0..self.network.nodes().min(COMPARED)).map(|n| self.network.name(NodeId(n)));
-        let mut best: Vec<(f64, Cow<'_, str>)> = Vec::new();
-        for other in hosts.chain(nodes) {
-            let alike = match strsim::damerau_levenshtein(name, &other) {
-                1 if name.len() > 1 => 1.0,
-                _ => strsim::jaro_winkler(name, &other),
-            };
-            if alike < ALIKE || best.iter().any(|(_, known)| *known == other) {
-                continue;
-            }
-            let rank = best.iter().position(|(least, _)| alike > *least).unwrap_or(best.len());
-            best.insert(rank, (alike, other));
-            best.truncate(SHOWN);
-        }
-        best.into_iter().map(|(_, name)| name.into_owned()).collect()
+        config::alike(name, hosts.chain(nodes)).into_iter().map(Cow::into_owned).collect()
     }
 }
