@@ -6,7 +6,11 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use wire::{IpProtocol, checksum, ipv4, ipv6};
+use wire::{
+    IpProtocol, checksum,
+    ipv4::{self, FragmentField},
+    ipv6,
+};
 
 use crate::{
     gso::SuperPacket,
@@ -81,7 +85,7 @@ fn read4(ip: &[u8]) -> Result<Packet, Bad> {
     let Some((fixed, _)) = ip.split_first_chunk::<{ ipv4::HEADER }>() else {
         return Err(Bad::Malformed);
     };
-    let header = usize::from(fixed[0] & 15) * 4;
+    let header = ipv4::header_len(fixed[0]);
     let Some(whole_header) = ip.get(..header).filter(|header| header.len() >= ipv4::HEADER) else {
         return Err(Bad::Malformed);
     };
@@ -94,7 +98,7 @@ fn read4(ip: &[u8]) -> Result<Packet, Bad> {
         return Err(Bad::Address);
     }
     let length = u32::from(u16::from_be_bytes([fixed[2], fixed[3]]));
-    let fragments = u16::from_be_bytes([fixed[6], fixed[7]]);
+    let fragment = FragmentField(u16::from_be_bytes([fixed[6], fixed[7]]));
     Ok(Packet {
         source: source.into(),
         destination: destination.into(),
@@ -105,8 +109,8 @@ fn read4(ip: &[u8]) -> Result<Packet, Bad> {
         segment: length,
         ect: fixed[1] & 3 != 0,
         is_super: false,
-        may_fragment: fragments & 0x4000 == 0,
-        fragment: fragments & 0x3fff != 0,
+        may_fragment: !fragment.dont_fragment(),
+        fragment: fragment.is_fragment(),
     })
 }
 
@@ -214,7 +218,7 @@ pub(crate) fn mark(ip: &mut [u8]) {
 pub(crate) struct Shape {
     /// Bytes of its header.
     pub header: usize,
-    /// Where it is itself in a larger packet, in units of eight bytes.
+    /// Where it is itself in a larger packet, in bytes.
     offset: u16,
     /// Whether others follow it there.
     more: bool,
@@ -224,9 +228,9 @@ impl Shape {
     /// Reads the header of a frame's packet, which was read before.
     pub(crate) fn read(head: &[u8]) -> Option<Self> {
         let fixed = head.get(IP..)?.first_chunk::<{ ipv4::HEADER }>()?;
-        let fragments = u16::from_be_bytes([fixed[6], fixed[7]]);
-        let header = usize::from(fixed[0] & 15) * 4;
-        Some(Self { header, offset: fragments & 0x1fff, more: fragments & 0x2000 != 0 })
+        let fragment = FragmentField(u16::from_be_bytes([fixed[6], fixed[7]]));
+        let header = ipv4::header_len(fixed[0]);
+        Some(Self { header, offset: fragment.offset(), more: fragment.more_fragments() })
     }
 
     /// Makes of the packet's header, which `ip` begins with, that of a fragment with these bytes of its
@@ -236,10 +240,10 @@ impl Shape {
         else {
             return;
         };
-        let more = if self.more || !last { 0x2000 } else { 0 };
-        let fragments = more | self.offset.wrapping_add((start / 8) as u16) & 0x1fff;
+        let offset = self.offset.wrapping_add(start as u16);
+        let fragment = FragmentField::of_fragment(offset, self.more || !last);
         header[2..4].copy_from_slice(&((self.header + bytes) as u16).to_be_bytes());
-        header[6..8].copy_from_slice(&fragments.to_be_bytes());
+        header[6..8].copy_from_slice(&fragment.0.to_be_bytes());
         if start > 0 {
             drop_options(&mut header[ipv4::HEADER..]);
         }

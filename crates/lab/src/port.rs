@@ -10,7 +10,12 @@ use std::{
     io::{self, ErrorKind},
     os::fd::{AsFd, BorrowedFd},
 };
-use wire::{EtherType, IpProtocol, checksum::Sum, ipv6, tcp, udp};
+use wire::{
+    EtherType, IpProtocol,
+    checksum::Sum,
+    ipv4::{self, FragmentField},
+    ipv6, tcp, udp,
+};
 
 /// A port's device.
 #[derive(Debug)]
@@ -92,10 +97,9 @@ fn unfinished(frame: &[u8]) -> Option<(u16, u16)> {
     // Addresses, protocol and the length of what the checksum covers.
     let (addresses, protocol, start, length) = match EtherType(word(ethernet, 12)?) {
         EtherType::IPV4 => {
-            let header = usize::from(ip.first()? & 0xf) * 4;
+            let header = ipv4::header_len(*ip.first()?);
             let length = word(ip, 2)?.checked_sub(header as u16)?;
-            let fragment = word(ip, 6)? & 0x3fff != 0;
-            if fragment {
+            if FragmentField(word(ip, 6)?).is_fragment() {
                 return None;
             }
             (ip.get(12..20)?, *ip.get(9)?, header, length)

@@ -3,7 +3,12 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use wire::{EtherType, IpProtocol, ethernet, icmpv4, icmpv6, ipv4, ipv6, space::is_bogon_source};
+use wire::{
+    EtherType, IpProtocol, ethernet, icmpv4, icmpv6,
+    ipv4::{self, FragmentField},
+    ipv6,
+    space::is_bogon_source,
+};
 
 /// What a frame is to a responder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -56,8 +61,11 @@ fn version_4(bytes: &[u8], unicast: bool, ours: impl Fn(IpAddr) -> bool) -> Clas
     if !ours(Ipv4Addr::from(array_at::<4>(bytes, 16)).into()) {
         return Class::Other;
     }
-    let fragment = u16::from_be_bytes(array_at(bytes, 6)) & 0x3fff != 0;
-    if IpProtocol(bytes[9]) != IpProtocol::ICMP || fragment || bytes[0] & 0x0f > 5 {
+    let fragment = FragmentField(u16::from_be_bytes(array_at(bytes, 6))).is_fragment();
+    if IpProtocol(bytes[9]) != IpProtocol::ICMP
+        || fragment
+        || ipv4::header_len(bytes[0]) > ipv4::HEADER
+    {
         return Class::Kernel;
     }
     let Ok(packet) = ipv4::Packet::new(bytes) else { return Class::Refused(Reason::BadLength) };

@@ -11,6 +11,54 @@ use crate::{
 /// Bytes of a header without options.
 pub const HEADER: usize = 20;
 
+/// Bytes of a header with its options, by its first byte (RFC 791, section 3.1: IHL); less than
+/// [`HEADER`] if that is wrong.
+#[inline]
+pub const fn header_len(first: u8) -> usize {
+    (first & 0x0f) as usize * 4
+}
+
+/// Flags and fragment offset: bytes 6 and 7 of a header (RFC 791, section 3.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FragmentField(pub u16);
+
+impl FragmentField {
+    /// The field of a whole packet that routers may not fragment.
+    pub const DONT_FRAGMENT: Self = Self(0x4000);
+    const MORE: u16 = 0x2000;
+
+    /// The field of a fragment that routers may fragment further; the offset, in bytes, is a multiple of 8.
+    #[inline]
+    pub const fn of_fragment(offset: u16, more: bool) -> Self {
+        Self(offset >> 3 | if more { Self::MORE } else { 0 })
+    }
+
+    /// Where the fragment belongs, in bytes.
+    #[inline]
+    pub const fn offset(self) -> u16 {
+        // The shift drops the flags.
+        self.0 << 3
+    }
+
+    /// Whether fragments follow this one.
+    #[inline]
+    pub const fn more_fragments(self) -> bool {
+        self.0 & Self::MORE != 0
+    }
+
+    /// Whether routers may not fragment.
+    #[inline]
+    pub const fn dont_fragment(self) -> bool {
+        self.0 & Self::DONT_FRAGMENT.0 != 0
+    }
+
+    /// Whether the packet is one of several fragments.
+    #[inline]
+    pub const fn is_fragment(self) -> bool {
+        self.more_fragments() || self.offset() != 0
+    }
+}
+
 /// A view over a packet; bytes behind its total length (Ethernet padding) are not part of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<T>(T);
@@ -24,7 +72,7 @@ impl<T: AsRef<[u8]>> Packet<T> {
         if bytes[0] >> 4 != 4 {
             return Err(wrong(0, Fault::Version(bytes[0] >> 4)));
         }
-        let header = usize::from(bytes[0] & 0x0f) * 4;
+        let header = header_len(bytes[0]);
         if header < HEADER {
             return Err(wrong(0, Fault::Length(header)));
         }
@@ -39,7 +87,7 @@ impl<T: AsRef<[u8]>> Packet<T> {
 
     /// Bytes of the header with its options.
     pub fn header_len(&self) -> usize {
-        usize::from(self.0.as_ref()[0] & 0x0f) * 4
+        header_len(self.0.as_ref()[0])
     }
 
     /// Differentiated services and congestion bits.
@@ -57,14 +105,14 @@ impl<T: AsRef<[u8]>> Packet<T> {
         u16_at(self.0.as_ref(), 4)
     }
 
-    /// Whether routers may not fragment.
-    pub fn dont_fragment(&self) -> bool {
-        self.0.as_ref()[6] & 0x40 != 0
+    /// Flags and fragment offset.
+    pub fn fragment_field(&self) -> FragmentField {
+        FragmentField(u16_at(self.0.as_ref(), 6))
     }
 
     /// Whether the packet is one of several fragments.
     pub fn is_fragment(&self) -> bool {
-        u16_at(self.0.as_ref(), 6) & 0x3fff != 0
+        self.fragment_field().is_fragment()
     }
 
     /// Hops that are left.
@@ -147,7 +195,7 @@ impl Repr {
             return Err(wrong(HEADER, fault));
         }
         if packet.is_fragment() {
-            let value = u16_at(packet.0.as_ref(), 6).into();
+            let value = packet.fragment_field().0.into();
             return Err(wrong(6, Fault::Unexpected { what: "the fragment field", value }));
         }
         Ok(Self {
@@ -157,7 +205,7 @@ impl Repr {
             ttl: packet.ttl(),
             traffic_class: packet.traffic_class(),
             identification: packet.identification(),
-            dont_fragment: packet.dont_fragment(),
+            dont_fragment: packet.fragment_field().dont_fragment(),
             payload_len: packet.payload().len(),
         })
     }
@@ -172,7 +220,7 @@ impl Repr {
         out[1] = self.traffic_class;
         put_u16(out, 2, total);
         put_u16(out, 4, self.identification);
-        put_u16(out, 6, if self.dont_fragment { 0x4000 } else { 0 });
+        put_u16(out, 6, if self.dont_fragment { FragmentField::DONT_FRAGMENT.0 } else { 0 });
         out[8] = self.ttl;
         out[9] = self.protocol.0;
         put_u16(out, 10, 0);
@@ -181,5 +229,35 @@ impl Repr {
         let check = checksum::checksum(out);
         put_u16(out, 10, check);
         Ok(HEADER)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_header_length_is_in_units_of_four_bytes() {
+        assert_eq!([0x45, 0x4f, 0x40, 0x65].map(header_len), [20, 60, 0, 20]);
+    }
+
+    #[test]
+    fn the_fragment_field_has_flags_and_an_offset_in_units_of_eight_bytes() {
+        for (bits, offset, more, dont, fragment) in [
+            (0x0000, 0, false, false, false),
+            (0x4000, 0, false, true, false),
+            // The reserved bit says nothing.
+            (0x8000, 0, false, false, false),
+            (0x2000, 0, true, false, true),
+            (0x2001, 8, true, false, true),
+            (0x00b9, 1480, false, false, true),
+            (0x5fff, 65_528, false, true, true),
+        ] {
+            let field = FragmentField(bits);
+            let read = (field.offset(), field.more_fragments(), field.dont_fragment());
+            assert_eq!((read, field.is_fragment()), ((offset, more, dont), fragment), "{bits:#x}");
+            let again = FragmentField::of_fragment(offset, more);
+            assert_eq!(again.0, bits & 0x3fff, "{bits:#x}");
+        }
     }
 }

@@ -6,7 +6,11 @@
 use crate::{flow::Transport, packet::Tcp};
 use ::capture::LinkType;
 use std::net::{IpAddr, SocketAddr};
-use wire::{EtherType, IpProtocol, Reader, ethernet, ipv4, ipv6, tcp, udp};
+use wire::{
+    EtherType, IpProtocol, Reader, ethernet,
+    ipv4::{self, FragmentField},
+    ipv6, tcp, udp,
+};
 
 /// Kinds of links (tcpdump.org/linktypes.html).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,7 +124,7 @@ pub fn read(bytes: &[u8]) -> Layers<'_> {
 
 fn version4(bytes: &[u8]) -> Option<Layers<'_>> {
     let mut header = Reader::new(bytes.get(..ipv4::HEADER)?);
-    let header_length = usize::from(header.u8()? & 15) * 4;
+    let header_length = ipv4::header_len(header.u8()?);
     header.take(1)?;
     let total = match usize::from(header.u16()?) {
         // The kernel's own super-packets may have none.
@@ -130,16 +134,16 @@ fn version4(bytes: &[u8]) -> Option<Layers<'_>> {
     let length = total.checked_sub(header_length).filter(|_| header_length >= ipv4::HEADER)?;
     let next_layer = bytes.get(header_length..total.min(bytes.len()))?;
     let identification = header.u16()?.into();
-    let field = header.u16()?;
+    let field = FragmentField(header.u16()?);
     header.take(1)?;
     let protocol = header.u8()?;
     header.take(2)?;
     let (source, destination) = (header.array::<4>()?.into(), header.array::<4>()?.into());
     let key = FragmentKey { source, destination, identification, protocol };
-    if field & 0x1fff != 0 {
+    if field.offset() != 0 {
         return Some(Layers::Fragment(key));
     }
-    let first_of = (field & 0x2000 != 0).then_some(key);
+    let first_of = field.more_fragments().then_some(key);
     transport(next_layer, length, protocol, (source, destination), first_of)
 }
 

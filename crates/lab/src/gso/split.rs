@@ -4,7 +4,7 @@ use wire::{
     EtherType, IpProtocol,
     checksum::Sum,
     ethernet::HEADER as ETHERNET,
-    ipv4,
+    ipv4::{self, FragmentField},
     ipv6::{self, EXTENSION, Extension},
     tcp::{self, Flags},
     udp,
@@ -286,11 +286,11 @@ fn network(frame: &[u8], length: usize) -> Result<(bool, usize, IpProtocol), Gso
     match EtherType(u16::from_be_bytes([ethernet[12], ethernet[13]])) {
         EtherType::IPV4 => {
             let ip = slice(frame, "an IPv4 header", ETHERNET, ipv4::HEADER)?;
-            let bytes = usize::from(ip[0] & 0x0f) * 4;
+            let bytes = ipv4::header_len(ip[0]);
             if ip[0] >> 4 != 4 || bytes < ipv4::HEADER {
                 return Err(GsoError::Unsupported("a wrong IPv4 header"));
             }
-            if ip[6] & 0x3f != 0 || ip[7] != 0 {
+            if FragmentField(u16::from_be_bytes([ip[6], ip[7]])).is_fragment() {
                 return Err(GsoError::Unsupported("a fragment"));
             }
             let says = usize::from(u16::from_be_bytes([ip[2], ip[3]]));

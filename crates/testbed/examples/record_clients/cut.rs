@@ -83,7 +83,7 @@ fn read(packet: &[u8]) -> Option<Read> {
     let word = |at: usize| Some(usize::from(u16::from_be_bytes([*ip.get(at)?, *ip.get(at + 1)?])));
     // Headers of IPv6 beside the first do not come here.
     let (header, total, protocol, addresses, width) = match packet.get(12..14)? {
-        [8, 0] => (usize::from(ip.first()? & 15) * 4, word(2)?, *ip.get(9)?, 12, 4),
+        [8, 0] => (wire::ipv4::header_len(*ip.first()?), word(2)?, *ip.get(9)?, 12, 4),
         [0x86, 0xdd] => (40, word(4)? + 40, *ip.get(6)?, 8, 16),
         _ => return None,
     };

@@ -334,5 +334,5 @@ fn options_and_fragments_have_views_but_no_value() {
     let mut bytes = plain;
     (bytes[6], bytes[7]) = (0x20, 0x03);
     let packet = ipv4::Packet::new(&bytes).unwrap();
-    assert!(packet.is_fragment() && !packet.dont_fragment());
+    assert!(packet.is_fragment() && !packet.fragment_field().dont_fragment());
 }

@@ -2,7 +2,10 @@
 
 use std::net::Ipv4Addr;
 
-use wire::{IpProtocol, checksum, ipv4};
+use wire::{
+    IpProtocol, checksum,
+    ipv4::{self, FragmentField},
+};
 
 use super::{IcmpError, TTL, word};
 
@@ -60,14 +63,14 @@ pub(super) fn error(
 /// Whether errors may be sent about a packet: RFC 1812, section 4.3.2.7. Addresses were inspected when
 /// it came in.
 pub(super) fn deserves(packet: &[u8]) -> bool {
-    let Some(fragments) = word(packet, 6) else { return false };
-    if fragments & 0x1fff != 0 {
+    let Some(fragment) = word(packet, 6).map(FragmentField) else { return false };
+    if fragment.offset() != 0 {
         return false;
     }
     if packet.get(9) != Some(&IpProtocol::ICMP.0) {
         return true;
     }
-    let header = packet.first().map_or(0, |first| usize::from(first & 15) * 4);
+    let header = packet.first().map_or(0, |first| ipv4::header_len(*first));
     // Echo and the pairs of questions and answers up to the address mask (RFC 950): no errors.
     matches!(packet.get(header), Some(0 | 8 | 13..=18))
 }

@@ -3,6 +3,7 @@
 use wire::{
     IpProtocol,
     checksum::{self, Sum},
+    ipv4::{self, FragmentField},
 };
 
 use super::{IcmpError, TTL, icmp6, put, word};
@@ -40,10 +41,10 @@ fn sum(ip: &[u8], rest: &[u8], length: usize, at: usize) -> Option<Sum> {
 }
 
 fn reply4(ip: &mut [u8], rest: &[u8], length: usize, identification: u16) -> Option<Reply> {
-    let header = usize::from(ip.first()? & 15) * 4;
+    let header = ipv4::header_len(*ip.first()?);
     let protocol = IpProtocol(*ip.get(9)?);
-    let fragments = word(ip, 6)?;
-    let (part, later) = (fragments & 0x3fff != 0, fragments & 0x1fff != 0);
+    let fragment = FragmentField(word(ip, 6)?);
+    let (part, later) = (fragment.is_fragment(), fragment.offset() != 0);
     let body = sum(ip, rest, length, header)?;
     let transport = u16::try_from(length.checked_sub(header)?).ok()?;
     let whole = body.bytes(ip.get(12..20)?).word(protocol.0.into()).word(transport);
@@ -66,9 +67,9 @@ fn reply4(ip: &mut [u8], rest: &[u8], length: usize, identification: u16) -> Opt
                 put(ip, 2, &(length as u16).to_be_bytes()).then_some(())?;
             }
             // The pieces of an echo request are answered one by one and become the pieces of the reply.
-            let (id, fragments) =
-                if part { (word(ip, 4)?, fragments & 0x3fff) } else { (identification, 0) };
-            finish4(ip, id, fragments)?;
+            let id = if part { word(ip, 4)? } else { identification };
+            let fragment = FragmentField::of_fragment(fragment.offset(), fragment.more_fragments());
+            finish4(ip, id, fragment)?;
             Some(Reply::Written(length))
         }
         IpProtocol::UDP if !later => {
@@ -87,8 +88,7 @@ fn reply4(ip: &mut [u8], rest: &[u8], length: usize, identification: u16) -> Opt
             let segment = reset(ip, header, usize::from(transport))?;
             put(ip, 0, &[0x45, *ip.get(1)? & NO_ECN, 0, 40]).then_some(())?;
             put(ip, 9, &[IpProtocol::TCP.0]).then_some(())?;
-            const DONT_FRAGMENT: u16 = 0x4000;
-            finish4(ip, 0, DONT_FRAGMENT)?;
+            finish4(ip, 0, FragmentField::DONT_FRAGMENT)?;
             let sum = Sum::default().bytes(&segment).bytes(ip.get(12..20)?).word(6).word(20);
             put(ip, 20, &segment).then_some(())?;
             put(ip, 36, &sum.finish().to_be_bytes()).then_some(())?;
@@ -101,10 +101,10 @@ fn reply4(ip: &mut [u8], rest: &[u8], length: usize, identification: u16) -> Opt
 }
 
 /// Turns an IPv4 header round: addresses, what joins fragments, TTL and checksum.
-fn finish4(ip: &mut [u8], identification: u16, fragments: u16) -> Option<()> {
+fn finish4(ip: &mut [u8], identification: u16, fragment: FragmentField) -> Option<()> {
     let header = ip.first_chunk_mut::<20>()?;
     header[4..6].copy_from_slice(&identification.to_be_bytes());
-    header[6..8].copy_from_slice(&fragments.to_be_bytes());
+    header[6..8].copy_from_slice(&fragment.0.to_be_bytes());
     header[8] = TTL;
     for at in 12..16 {
         header.swap(at, at + 4);

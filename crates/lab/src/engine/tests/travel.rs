@@ -1,6 +1,9 @@
 //! Runs and stops: MTU, fragments, super-packets, and links that do more than delay.
 
-use wire::{checksum, ipv4};
+use wire::{
+    checksum,
+    ipv4::{self, FragmentField},
+};
 
 use super::table::{Left, MS, Table, row, row_of, tcp, udp};
 use crate::{
@@ -14,8 +17,8 @@ const TO: &str = "10.4.0.10";
 
 /// Whether more fragments follow, and the bytes before this one (RFC 791, section 3.1).
 fn fragment(ip: &[u8]) -> (bool, usize) {
-    let word = u16::from_be_bytes([ip[6], ip[7]]);
-    (word & 0x2000 != 0, usize::from(word & 0x1fff) * 8)
+    let field = FragmentField(u16::from_be_bytes([ip[6], ip[7]]));
+    (field.more_fragments(), field.offset().into())
 }
 
 /// Fragments put together again; they must be those of one packet, in order, without gaps.

@@ -5,7 +5,8 @@ use crate::{layer::Kind, machine::checksums::Pending};
 use wire::{
     IpProtocol,
     checksum::{self, Sum},
-    ipv4, ipv6,
+    ipv4::{self, FragmentField},
+    ipv6,
 };
 
 /// Options of IPv4: the end of them, one byte of nothing, and those of which something can be kept
@@ -25,7 +26,7 @@ impl<V: Visit> Walk<'_, V> {
     /// Whether what is here proves to be IPv4: a pseudowire's frame may begin with the same bits. Its
     /// checksum is right and all of it is there.
     pub(super) fn is_ipv4(&self, at: usize) -> bool {
-        let header = self.u8_at(at).map_or(0, |byte| usize::from(byte & 15) * 4);
+        let header = self.u8_at(at).map_or(0, ipv4::header_len);
         let total = self.u16_at(at + 2).map_or(0, usize::from);
         let bytes = self.packet.get(at..self.end.min(at + header)).unwrap_or_default();
         let is_whole = header >= ipv4::HEADER && bytes.len() == header;
@@ -39,7 +40,7 @@ impl<V: Visit> Walk<'_, V> {
     }
 
     pub(super) fn ipv4(&mut self, at: usize, pending: &mut Vec<Pending>) -> Option<(usize, Next)> {
-        let header = usize::from(self.u8_at(at)? & 15) * 4;
+        let header = ipv4::header_len(self.u8_at(at)?);
         if header < ipv4::HEADER {
             return None;
         }
@@ -64,16 +65,16 @@ impl<V: Visit> Walk<'_, V> {
             pseudo: Sum::default(),
             zero_is_none: false,
         });
-        let fragment = self.u16_at(at + 6)?;
+        let fragment = FragmentField(self.u16_at(at + 6)?);
         let last = route_end.unwrap_or(at + 20);
         self.inside = Inside {
-            fragment: fragment & 0x3fff != 0,
+            fragment: fragment.is_fragment(),
             addresses: Sum::default()
                 .bytes(self.out.get(at + 12..at + 16)?)
                 .bytes(self.out.get(last - 4..last)?),
             ..self.inside
         };
-        if self.end < at + header || fragment & 0x1fff != 0 {
+        if self.end < at + header || fragment.offset() != 0 {
             return None;
         }
         Some((header, Next::Protocol(IpProtocol(self.u8_at(at + 9)?))))
