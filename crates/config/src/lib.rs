@@ -13,13 +13,15 @@
 //! [`Problem`] and [`Report`] describe what is wrong with a value that parsed, by its dotted key; the
 //! rules that several sections share are beside them. [`target`] decides at whom a load test may be
 //! aimed, [`file`](mod@file) replaces files as a whole and reads private ones (mode 0600), and [`schema`] has
-//! the schemas of these values. [`alike`] finds the known names that a wrong one may have meant.
+//! the schemas of these values. [`alike`] finds the known names that a wrong one may have meant,
+//! [`printable`] makes text from outside safe to show.
 #![forbid(unsafe_code)]
 
 mod alike;
 mod bare;
 mod decimal;
 pub mod file;
+mod printable;
 mod problem;
 mod rate;
 mod rules;
@@ -31,6 +33,7 @@ pub use alike::alike;
 pub use bare::{
     BadShare, Bandwidth, mbit, milliseconds, read_mbit, read_milliseconds, read_share, share,
 };
+pub use printable::printable;
 pub use problem::{Problem, Report};
 pub use rate::{BadRate, Rate};
 pub use rules::{

@@ -164,8 +164,8 @@ fn a_finding_shows_the_line_and_marks_the_words() {
 error: node.nmae: unknown key `nmae`: did you mean `name`?
  --> /etc/n.toml:2:2
   |
-2 | \tnmae = \"b\" # c
-  | \t^^^^
+2 |  nmae = \"b\" # c
+  |  ^^^^
 ";
     assert_eq!(report.unwrap_err().render(), expected);
 }

@@ -336,9 +336,9 @@ impl Session {
             match tlv.ok_or("its information is cut short")? {
                 (1, text) => {
                     self.adds_itself = text.starts_with(b"FRRouting");
-                    self.description = Some(printable(text));
+                    self.description = Some(shown(text));
                 }
-                (2, text) => self.name = Some(printable(text)),
+                (2, text) => self.name = Some(shown(text)),
                 _ => {}
             }
         }
@@ -551,7 +551,7 @@ fn termination(body: &[u8]) -> Result<String, String> {
     let mut reason = String::from("no reason given");
     for tlv in Tlvs(body) {
         match tlv.ok_or("its information is cut short")? {
-            (0, text) => reason = printable(text),
+            (0, text) => reason = shown(text),
             (1, [0, code]) => {
                 reason = match code {
                     0 => "administratively closed".into(),
@@ -589,8 +589,7 @@ impl<'a> Iterator for Tlvs<'a> {
     }
 }
 
-/// A text from outside, for logs: at most 255 characters, none of them a control character.
-fn printable(text: &[u8]) -> String {
-    let clean = |character: char| if character.is_control() { ' ' } else { character };
-    String::from_utf8_lossy(text).chars().take(255).map(clean).collect()
+/// A text from outside, for logs: at most 255 characters.
+fn shown(text: &[u8]) -> String {
+    config::printable(String::from_utf8_lossy(text).chars().take(255))
 }

@@ -19,6 +19,9 @@ use netgauze_parse_utils::{
 };
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+/// Characters of a router's name that are kept.
+const NAME: usize = 255;
+
 /// TLVs of RFC 8571 section 2 that netgauze leaves as they are.
 const DELAY: u16 = 1114;
 const DELAY_MIN_MAX: u16 = 1115;
@@ -254,7 +257,9 @@ impl Attributes {
     fn take(&mut self, value: BgpLsAttributeValue, least: &mut Option<f64>) {
         let properties = &mut self.properties;
         match value {
-            BgpLsAttributeValue::NodeNameTlv(name) => self.name = Some(printable(&name)),
+            BgpLsAttributeValue::NodeNameTlv(name) => {
+                self.name = Some(config::printable(name.chars().take(NAME)));
+            }
             // A router with both is known by the first.
             BgpLsAttributeValue::LocalNodeIpv4RouterId(id) => self.local = Some(id.into()),
             BgpLsAttributeValue::LocalNodeIpv6RouterId(id) => {
@@ -302,10 +307,4 @@ fn igp_metric(octets: &[u8]) -> Option<u32> {
         [a, b, c] => Some(u32::from_be_bytes([0, a, b, c])),
         _ => None,
     }
-}
-
-/// A name from outside: at most 255 characters, none of them a control character.
-fn printable(name: &str) -> String {
-    let clean = |character: char| if character.is_control() { ' ' } else { character };
-    name.chars().take(255).map(clean).collect()
 }

@@ -300,7 +300,7 @@ fn what_cannot_be_read_costs_only_itself() {
         &[unknown, policy, broken, node_nlri(OSPF, &A)],
         &[tlv(1026, b"a\x1b[2J")],
     ));
-    assert_eq!(seen.routers[&IpAddr::from(A)].as_deref(), Some("a [2J"));
+    assert_eq!(seen.routers[&IpAddr::from(A)].as_deref(), Some("a\u{fffd}[2J"));
     assert_eq!(seen.graph.counters().unknown, 3);
     let mut cut = announce(&[node_nlri(OSPF, &A)], &[]);
     assert_eq!(seen.graph.update(&cut[..3]), Err(Unreadable::Lengths));

@@ -12,6 +12,7 @@
 //! ```
 
 use super::config::{Address, Config};
+use ::config::printable;
 use socket2::{Domain, SockAddr, Socket, Type};
 use std::io::{ErrorKind, Read, Write};
 use thiserror::Error;
@@ -82,18 +83,15 @@ pub fn verdict(reply: &[u8]) -> ScanResult {
             return ScanResult::Clean;
         }
         if let Some(name) = result.strip_suffix(" FOUND") {
-            return ScanResult::Found(printable(name));
+            return ScanResult::Found(printable(name.chars()));
         }
     }
     if text.starts_with("INSTREAM size limit exceeded") {
         return ScanResult::Failed(Failure::TooLarge);
     }
     let text = text.strip_suffix("ERROR").unwrap_or(&text).trim();
-    ScanResult::Failed(Failure::Refused(printable(if text.is_empty() { "no reply" } else { text })))
-}
-
-fn printable(text: &str) -> String {
-    text.chars().map(|char| if char.is_control() { '\u{fffd}' } else { char }).collect()
+    let text = if text.is_empty() { "no reply" } else { text };
+    ScanResult::Failed(Failure::Refused(printable(text.chars())))
 }
 
 /// Content in flight to clamd.

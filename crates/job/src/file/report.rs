@@ -4,6 +4,7 @@
 //! itself, and a mark under the words in question.
 
 use super::position;
+use config::printable;
 use serde::{Deserialize, Serialize};
 use std::{
     fmt::Write,
@@ -157,9 +158,9 @@ impl Report {
 /// Key and message of a finding.
 fn headline(finding: &Finding) -> String {
     if finding.key.is_empty() {
-        printable(&finding.message)
+        printable(finding.message.chars())
     } else {
-        printable(&format!("{}: {}", finding.key, finding.message))
+        printable(format!("{}: {}", finding.key, finding.message).chars())
     }
 }
 
@@ -172,26 +173,13 @@ fn render(finding: &Finding, file: &Path, out: &mut String) {
     let number = finding.line.to_string();
     let gutter = " ".repeat(number.len());
     let skip = (finding.column - 1).saturating_sub(LINE_LIMIT / 2);
-    let shown: String = finding.text.chars().skip(skip).take(LINE_LIMIT).collect();
-    // Tabs stay tabs, so that the mark is in its column however wide they are.
-    let lead: String = finding
-        .text
-        .chars()
-        .chain(std::iter::repeat(' '))
-        .skip(skip)
-        .take(finding.column - 1 - skip)
-        .map(|c| if c == '\t' { '\t' } else { ' ' })
-        .collect();
+    // Tabs become blanks, so that the mark is in its column.
+    let shown = printable(finding.text.chars().skip(skip).take(LINE_LIMIT));
+    let lead = " ".repeat(finding.column - 1 - skip);
     let marks = "^".repeat(finding.length.min(LINE_LIMIT));
     let _ = writeln!(out, "{severity}: {}", headline(finding));
     let _ = writeln!(out, "{gutter}--> {}:{number}:{}", file.display(), finding.column);
     let _ = writeln!(out, "{gutter} |");
-    let _ = writeln!(out, "{number} | {}", printable(&shown));
+    let _ = writeln!(out, "{number} | {shown}");
     let _ = writeln!(out, "{gutter} | {lead}{marks}");
-}
-
-/// The text without characters that would act on a terminal.
-fn printable(text: &str) -> String {
-    let show = |c: char| if c.is_control() && c != '\t' { char::REPLACEMENT_CHARACTER } else { c };
-    text.chars().map(show).collect()
 }

@@ -356,20 +356,17 @@ impl Connection {
 
 /// What another station answers; also an error shows nothing of it that a terminal obeys.
 fn parse(line: &[u8]) -> io::Result<Answer> {
-    let error = |error: serde_json::Error| io::Error::other(printable(&error.to_string()));
+    let error = |error: serde_json::Error| io::Error::other(shown(&error.to_string()));
     let mut answer = serde_json::from_slice(line).map_err(error)?;
     if let Answer::Refused { text, .. } = &mut answer {
-        *text = printable(text);
+        *text = shown(text);
     }
     Ok(answer)
 }
 
-/// A sentence of another station as it can be shown: short, on one line, and nothing that a terminal obeys.
-fn printable(text: &str) -> String {
-    // What changes the direction of what follows, and what is seen as nothing (Unicode, UAX 9 and 14).
-    let hidden = |c: char| matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
-    let shown = text.chars().take(SENTENCE);
-    shown.map(|c| if c.is_control() || hidden(c) { '\u{fffd}' } else { c }).collect()
+/// A sentence of another station as it can be shown.
+fn shown(text: &str) -> String {
+    config::printable(text.chars().take(SENTENCE))
 }
 
 #[cfg(test)]
@@ -379,14 +376,11 @@ mod tests {
     #[test]
     fn what_a_station_says_is_obeyed_by_no_terminal() {
         let text = "busy\u{1b}[2J\r\nok \u{9b}1m\u{202e}live \u{e9}";
-        assert_eq!(
-            printable(text),
-            "busy\u{fffd}[2J\u{fffd}\u{fffd}ok \u{fffd}1m\u{fffd}live \u{e9}"
-        );
+        assert_eq!(shown(text), "busy\u{fffd}[2J  ok \u{fffd}1m\u{fffd}live \u{e9}");
         for line in [r#"{"is":"\u001b[2J"}"#, r#"{"\u001b[2J":{}}"#, r#""\u001b[2J""#] {
             let error = parse(line.as_bytes()).expect_err("no answer").to_string();
             assert!(!error.chars().any(char::is_control), "{error:?}");
         }
-        assert_eq!(printable(&"\u{e9}".repeat(10_000)).chars().count(), SENTENCE);
+        assert_eq!(shown(&"\u{e9}".repeat(10_000)).chars().count(), SENTENCE);
     }
 }
