@@ -2,6 +2,7 @@
 
 use crate::{chat::Message, file_type::Kind, stream::Budget, torrents::Torrent};
 use classify::flow::Side;
+use config::hex;
 use serde::Serialize;
 use std::{
     fmt,
@@ -64,8 +65,7 @@ impl fmt::Display for FileHash {
             Self::Sha1(bytes) => ("sha1", bytes),
             Self::TigerTree(bytes) => ("tth", bytes),
         };
-        write!(f, "{name}:")?;
-        bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        write!(f, "{name}:{}", hex::encode(bytes))
     }
 }
 

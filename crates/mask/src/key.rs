@@ -11,7 +11,10 @@ pub use keyring::KeyringError;
 pub use period::Rotation;
 pub use source::Source;
 
-use config::file::{PrivateError, create_private, read_private};
+use config::{
+    file::{PrivateError, create_private, read_private},
+    hex,
+};
 use ring::hmac;
 use ring::rand::{SecureRandom, SystemRandom};
 use std::io::{self, Read};
@@ -59,12 +62,7 @@ pub fn fresh() -> io::Result<Key> {
 /// When there is such a file already, or it cannot be made.
 pub fn create(path: &Path) -> io::Result<()> {
     let key = fresh()?;
-    let mut digits = Zeroizing::new(String::with_capacity(2 * key.len() + 1));
-    for byte in *key {
-        for half in [byte >> 4, byte & 15] {
-            digits.extend(char::from_digit(half.into(), 16));
-        }
-    }
+    let mut digits = Zeroizing::new(hex::encode(&*key));
     digits.push('\n');
     create_private(path, digits.as_bytes())
 }
@@ -82,7 +80,7 @@ pub fn read_key<const N: usize>(path: &Path) -> Result<Zeroizing<[u8; N]>, KeyEr
 /// The identifier of a key, which reveals nothing of it: 8 hexadecimal digits of a derivation.
 pub fn id(key: &Key) -> String {
     let derived = derive(key, b"nigh mask: id, 1");
-    derived[..4].iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(&derived[..4])
 }
 
 /// A key for a purpose, which reveals nothing of the key that it is derived from: HMAC-SHA256.
@@ -117,11 +115,7 @@ fn parse<const N: usize>(
         key.copy_from_slice(bytes);
         true
     } else {
-        digits.len() == 2 * N
-            && key.iter_mut().zip(digits.chunks_exact(2)).all(|(byte, pair)| {
-                let [high, low] = [pair[0], pair[1]].map(|it| char::from(it).to_digit(16));
-                high.zip(low).map(|(high, low)| *byte = (high << 4 | low) as u8).is_some()
-            })
+        hex::decode(digits, &mut *key)
     };
     is_key.then_some(key).ok_or_else(|| KeyError::Content { of: of(), bytes: N })
 }

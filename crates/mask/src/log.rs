@@ -55,7 +55,7 @@ impl Log {
     /// When it cannot be opened or written.
     pub fn begin(path: &Path, record: &str, input: &Path, output: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
-        let run = key::fresh()?.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        let run = config::hex::encode(&key::fresh()?[..8]);
         let mut log = Self { file, run };
         let line = Line {
             record: Some(record),

@@ -261,7 +261,7 @@ impl Program {
     /// SHA-256 of the program as it is written by `Display`, in hexadecimal digits.
     pub fn digest(&self) -> String {
         let digest = ring::digest::digest(&ring::digest::SHA256, self.to_string().as_bytes());
-        digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+        config::hex::encode(digest.as_ref())
     }
 
     /// Whether an instruction needs the data set's key.

@@ -6,7 +6,10 @@
 //! does not hold the 32 bytes cannot sign the handshake. The stream's keys come from the ephemeral
 //! key exchange: who learns the 32 bytes later cannot read what was recorded before.
 
-use config::file::{PrivateError, create_private, read_private};
+use config::{
+    file::{PrivateError, create_private, read_private},
+    hex,
+};
 use ring::{
     hkdf,
     rand::{SecureRandom, SystemRandom},
@@ -116,11 +119,7 @@ impl PresharedKey {
 
     /// The key as 64 hexadecimal digits: keep it as secret as the key.
     pub fn to_hex(&self) -> Zeroizing<String> {
-        let mut text = Zeroizing::new(String::with_capacity(2 * KEY_BYTES + 1));
-        for digit in self.0.iter().flat_map(|byte| [byte >> 4, byte & 15]) {
-            text.extend(char::from_digit(digit.into(), 16));
-        }
-        text
+        Zeroizing::new(hex::encode(&*self.0))
     }
 }
 

@@ -14,6 +14,7 @@ use bgp::{
     route::Attributes,
     value::{Asn, Community, LargeCommunity},
 };
+use config::hex;
 use ipnet::IpNet;
 use proptest::prelude::*;
 use std::net::Ipv4Addr;
@@ -34,8 +35,7 @@ fn vector(name: &str) -> Vec<u8> {
         .filter(|char| !char.is_whitespace())
         .collect();
     assert!(!digits.is_empty(), "no message is called {name}");
-    let bytes = digits.as_bytes().chunks(2);
-    bytes.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
+    unhex(&digits)
 }
 
 fn terms() -> Terms {
@@ -56,16 +56,12 @@ fn net(text: &str) -> IpNet {
 fn written(write: impl FnOnce(&mut Vec<u8>)) -> String {
     let mut out = Vec::new();
     write(&mut out);
-    hex(&out)
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(&out)
 }
 
 #[track_caller]
 fn assert_is(name: &str, write: impl FnOnce(&mut Vec<u8>)) {
-    assert_eq!(written(write), hex(&vector(name)), "{name}");
+    assert_eq!(written(write), hex::encode(&vector(name)), "{name}");
 }
 
 #[test]
@@ -241,10 +237,9 @@ fn attributes_past_255_bytes_have_a_long_length() {
 }
 
 fn unhex(text: &str) -> Vec<u8> {
-    text.as_bytes()
-        .chunks(2)
-        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
-        .collect()
+    let mut bytes = vec![0; text.len() / 2];
+    assert!(hex::decode(text.as_bytes(), &mut bytes), "{text}");
+    bytes
 }
 
 /// Many prefixes take several messages, none longer than 4,096 bytes, and none is lost.

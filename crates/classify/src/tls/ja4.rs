@@ -12,6 +12,7 @@
 //! ```
 
 use super::ClientHello;
+use config::hex;
 use ring::digest::{SHA256, digest};
 use std::fmt::Write as _;
 
@@ -98,9 +99,5 @@ fn short_hash(text: &str) -> String {
         return "000000000000".into();
     }
     let hash = digest(&SHA256, text.as_bytes());
-    let mut out = String::with_capacity(12);
-    for byte in hash.as_ref().iter().take(6) {
-        let _ = write!(out, "{byte:02x}");
-    }
-    out
+    hex::encode(&hash.as_ref()[..6])
 }

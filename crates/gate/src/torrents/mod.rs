@@ -18,6 +18,7 @@ mod tests;
 
 pub use metainfo::{File, MAX, Torrent};
 
+use config::hex;
 use ring::digest::{Context, SHA1_FOR_LEGACY_USE_ONLY};
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -385,8 +386,7 @@ impl Drop for Store {
 }
 
 fn path(folder: &std::path::Path, hash: &[u8; 20]) -> PathBuf {
-    let name: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-    folder.join(name).with_extension("pieces")
+    folder.join(hex::encode(hash)).with_extension("pieces")
 }
 
 fn remove(folder: &std::path::Path, hash: &[u8; 20], held: &mut Held) {

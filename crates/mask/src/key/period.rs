@@ -98,7 +98,7 @@ mod tests {
     fn keys_of_periods_are_what_is_written_of_them() {
         let key = Zeroizing::new(std::array::from_fn(|n| n as u8));
         let derived = Rotation::Hour.key(&key, 1_699_999_200);
-        let digits: String = derived.iter().map(|byte| format!("{byte:02x}")).collect();
+        let digits = config::hex::encode(&*derived);
         // By Python: hmac.new(bytes(range(32)), b"nigh mask: period, 1" + (3600).to_bytes(8, "big")
         // + (1699999200).to_bytes(8, "big"), "sha256").hexdigest()
         assert_eq!(digits, "545b93cb1355dcbdc21f9d3f19cce5415b16abaec87f4568aabb682229db009e");

@@ -8,7 +8,7 @@ fn address(text: &str) -> IpAddr {
 
 /// A key of hexadecimal digits.
 fn key<const N: usize>(digits: &str) -> [u8; N] {
-    std::array::from_fn(|n| u8::from_str_radix(&digits[2 * n..2 * n + 2], 16).expect("digits"))
+    config::hex::array(digits).expect("digits")
 }
 
 fn pfx(digits: &str) -> IpcryptPfx {

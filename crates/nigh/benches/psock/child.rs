@@ -229,5 +229,5 @@ fn drain(task: &Task, mut from: impl Read) -> Result<Report, Failure> {
 }
 
 fn hex(context: Context) -> String {
-    context.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+    ::config::hex::encode(context.finish().as_ref())
 }

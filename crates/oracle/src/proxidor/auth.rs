@@ -66,11 +66,7 @@ impl FromStr for Key {
     type Err = NotAKey;
 
     fn from_str(text: &str) -> Result<Self, NotAKey> {
-        if text.len() != 32 || !text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-            return Err(NotAKey);
-        }
-        let key = u128::from_str_radix(text, 16).map_err(|_| NotAKey)?;
-        Ok(Self(key.to_be_bytes()))
+        config::hex::array(text).map(Self).ok_or(NotAKey)
     }
 }
 

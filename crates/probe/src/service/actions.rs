@@ -15,6 +15,7 @@ use crate::{
     },
     tools::{self, Context, iperf3, throughput},
 };
+use ::config::hex;
 use std::{
     collections::HashMap,
     net::{IpAddr, SocketAddr},
@@ -25,7 +26,7 @@ use tokio::task::AbortHandle;
 use tracing::{info, warn};
 
 /// Bytes of the key of a session.
-const KEY: usize = 32;
+pub(super) const KEY: usize = 32;
 
 /// What is done for others.
 #[derive(Debug)]
@@ -109,7 +110,7 @@ impl Commitments {
         };
         // The first packets come as soon as this is answered.
         admitted.await.map_err(|_| none())?;
-        let key = secret.map(|secret| secret.iter().map(|byte| format!("{byte:02x}")).collect());
+        let key = secret.map(|secret| hex::encode(&secret));
         Ok(Grant::Delay { to: SocketAddr::new(own, port), key })
     }
 }
@@ -222,16 +223,6 @@ impl Actions for Commitments {
             }
         }
     }
-}
-
-/// The bytes of a key written as hexadecimal digits.
-pub(super) fn unhex(text: &str) -> Option<Vec<u8>> {
-    let digits = text.len() == 2 * KEY && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let pairs = text.as_bytes().chunks(2).map(|pair| {
-        let pair = std::str::from_utf8(pair).ok()?;
-        u8::from_str_radix(pair, 16).ok()
-    });
-    if digits { pairs.collect() } else { None }
 }
 
 #[cfg(test)]

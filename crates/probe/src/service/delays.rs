@@ -1,7 +1,7 @@
 //! Delay sessions of this station: those that are asked for, and those that never end.
 
 use super::{
-    actions::unhex,
+    actions::KEY,
     error::RunError,
     lease::{self, Own, Theirs},
     reports::{Continuous, Ssid, State},
@@ -23,6 +23,7 @@ use crate::{
         message::{DelayAsk, Grant},
     },
 };
+use ::config::hex;
 use std::{
     net::SocketAddr,
     sync::{Arc, PoisonError},
@@ -198,7 +199,7 @@ async fn open(
                 None if job.plain => Settings { ask: tlv::Ask::default(), ..settings },
                 None => return Err(unknown().into()),
                 Some(key) => {
-                    let secret = unhex(&key).ok_or_else(unknown)?;
+                    let secret: [u8; KEY] = hex::array(&key).ok_or_else(unknown)?;
                     Settings { key: Some(Key::new(&secret).ok_or_else(unknown)?), ..settings }
                 }
             };

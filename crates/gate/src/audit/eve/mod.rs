@@ -26,6 +26,7 @@ use super::{
     secret::without_login,
 };
 use crate::chat::Event;
+use ::config::hex;
 use classify::{
     flow::{Side, Transport},
     packet::Tcp,
@@ -33,7 +34,6 @@ use classify::{
 use siphasher::sip::SipHasher13;
 use std::{
     borrow::Cow,
-    fmt::Write as _,
     hash::{Hash, Hasher},
     io,
     time::{SystemTime, UNIX_EPOCH},
@@ -211,7 +211,7 @@ impl Eve {
             magic: it.kind.as_deref(),
             gaps: it.gaps,
             state: if it.complete { "CLOSED" } else { "TRUNCATED" },
-            sha256: it.sha256.as_ref().map(hexadecimal),
+            sha256: it.sha256.as_ref().map(|hash| hex::encode(hash)),
             stored: false,
             size: it.seen,
             tx_id: it.transfer,
@@ -453,13 +453,6 @@ fn tcp_state(to_server: Traffic, to_client: Traffic) -> &'static str {
     } else {
         "none"
     }
-}
-
-fn hexadecimal(bytes: &[u8; 32]) -> String {
-    bytes.iter().fold(String::with_capacity(64), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 fn nanoseconds(at: SystemTime) -> u128 {

@@ -22,6 +22,7 @@ use crate::{
     torrents::{Store, Torrent, Whole},
 };
 use classify::flow::Flow;
+use config::hex;
 use rustc_hash::FxHashMap;
 use std::{io::Read, path::PathBuf, sync::Arc};
 
@@ -88,13 +89,16 @@ impl Torrents {
 
     /// Those that are refused for a file in them, the latest first.
     pub(in crate::service) fn refused(&self) -> impl Iterator<Item = String> {
-        self.store.refused().map(|hash| digits(hash))
+        self.store.refused().map(|hash| hex::encode(hash))
     }
 
     /// One of them may pass again; false if it is none.
     pub(in crate::service) fn unblock(&mut self, torrent: &str) -> bool {
-        let hash =
-            self.store.refused().find(|hash| digits(*hash).eq_ignore_ascii_case(torrent)).copied();
+        let hash = self
+            .store
+            .refused()
+            .find(|hash| hex::encode(*hash).eq_ignore_ascii_case(torrent))
+            .copied();
         hash.is_some_and(|hash| self.store.unblock(&hash))
     }
 
@@ -127,11 +131,6 @@ fn last_part(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Hexadecimal digits.
-fn digits(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 /// The torrent that a transfer is of, if it is one of peers.
 pub(super) fn is_torrent(named: &FileNamed) -> bool {
     Torrents::of(named).is_some()
@@ -146,7 +145,8 @@ impl Managers {
         around: &Around<'_>,
     ) -> (FileAction, Option<usize>) {
         let Some(managed) = self.flows.get(id) else { return (FileAction::Allow, None) };
-        let hashes = [Some(digits(&torrent.hash)), torrent.hash_v2.map(|hash| digits(&hash))];
+        let hashes =
+            [Some(hex::encode(&torrent.hash)), torrent.hash_v2.map(|hash| hex::encode(&hash))];
         let decisions = hashes.iter().flatten().map(|hash| {
             let decision = around.policy.decide_file(&FileQuestion {
                 application: APPLICATION,

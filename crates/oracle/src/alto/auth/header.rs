@@ -3,7 +3,7 @@
 //! Both are a scheme and a list of parameters (RFC 9110 section 11). Everything is bounded by the length of a
 //! request's head, a parameter may be there once, and what is not understood is refused as a whole.
 
-use super::unhex;
+use config::hex;
 
 /// Most parameters of one field; RFC 7616 knows eleven.
 const MOST: usize = 24;
@@ -71,13 +71,13 @@ impl Credentials {
         };
         let user = match (parameters.take("username"), parameters.take("username*"), hashed) {
             (Some(name), None, false) => Some(User::Name(name)),
-            (Some(digits), None, true) => unhex(&digits).map(User::Hash),
+            (Some(digits), None, true) => hex::array(&digits).map(User::Hash),
             (None, Some(name), false) => extended(&name).map(User::Name),
             _ => None,
         };
         let count_text = parameters.need("nc")?;
-        let count = unhex(&count_text).map(u32::from_be_bytes).filter(|count| *count > 0);
-        let response = unhex(&parameters.need("response")?);
+        let count = hex::array(&count_text).map(u32::from_be_bytes).filter(|count| *count > 0);
+        let response = hex::array(&parameters.need("response")?);
         Ok(Credentials {
             user: user.ok_or(HeaderError::Parameter("username"))?,
             realm: parameters.need("realm")?,
@@ -261,7 +261,7 @@ fn extended(text: &str) -> Option<String> {
     bytes.extend_from_slice(pieces.next()?.as_bytes());
     for piece in pieces {
         let (digits, plain) = piece.split_at_checked(2)?;
-        bytes.extend_from_slice(&unhex::<1>(digits)?);
+        bytes.extend_from_slice(&hex::array::<1>(digits)?);
         bytes.extend_from_slice(plain.as_bytes());
     }
     let name = String::from_utf8(bytes).ok()?;

@@ -16,13 +16,14 @@ pub mod header;
 mod nonce;
 
 use super::counters::Refusal;
+use ::config::hex;
 use arc_swap::ArcSwap;
 use axum::http::{HeaderMap, Method, Uri, header as field};
 use config::{Secret, UserConfig};
 use header::{Credentials, User};
 use nonce::{Nonces, Use};
 use ring::{digest, hmac};
-use std::{collections::HashMap, fmt::Write, sync::Arc, time::Instant};
+use std::{collections::HashMap, sync::Arc, time::Instant};
 
 /// A SHA-256.
 type Hash = [u8; 32];
@@ -41,29 +42,6 @@ fn hash<const N: usize>(parts: [&[u8]; N]) -> Hash {
     hash
 }
 
-/// Bytes in hexadecimal digits (RFC 7616 section 3.2).
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing into a string does not fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
-/// Bytes from exactly so many hexadecimal digits.
-fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
-    if text.len() != 2 * N {
-        return None;
-    }
-    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-    let mut bytes = [0; N];
-    for (byte, pair) in bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
-        let [high, low] = pair else { return None };
-        *byte = digit(*high)? << 4 | digit(*low)?;
-    }
-    Some(bytes)
-}
-
 /// What the response of a client must be (RFC 7616 section 3.4.1); `a1` is H(A1) in hexadecimal digits.
 fn expected(a1: &str, credentials: &Credentials, method: &str) -> Hash {
     let a2 = hash([method.as_bytes(), credentials.uri.as_bytes()]);
@@ -73,7 +51,7 @@ fn expected(a1: &str, credentials: &Credentials, method: &str) -> Hash {
         credentials.count_text().as_bytes(),
         credentials.cnonce.as_bytes(),
         b"auth",
-        hex(&a2).as_bytes(),
+        hex::encode(&a2).as_bytes(),
     ])
 }
 
@@ -91,7 +69,7 @@ impl Users {
         for user in users {
             let Secret(password) = user.secret()?;
             let (name, realm) = (user.name.as_bytes(), realm.as_bytes());
-            let a1 = hex(&hash([name, realm, password.as_bytes()]));
+            let a1 = hex::encode(&hash([name, realm, password.as_bytes()]));
             known.insert(hash([name, realm]), a1);
         }
         Ok(Users(known))
@@ -120,7 +98,7 @@ impl Gate {
         Ok(Gate {
             realm,
             users: ArcSwap::from_pointee(users),
-            no_user: hex(&rand::random::<Hash>()),
+            no_user: hex::encode(&rand::random::<Hash>()),
             compare: hmac::Key::new(hmac::HMAC_SHA256, &rand::random::<Hash>()),
             nonces: Nonces::new(),
         })
@@ -189,7 +167,7 @@ impl Gate {
 
     /// Not used here, but clients must send it back.
     fn opaque(&self) -> String {
-        hex(&hash([b"opaque", self.realm.as_bytes()]))
+        hex::encode(&hash([b"opaque", self.realm.as_bytes()]))
     }
 }
 

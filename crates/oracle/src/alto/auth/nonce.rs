@@ -4,7 +4,7 @@
 //! kept. Which counts of it are used is kept from its first good use on, for the newest nonces alone: whoever has
 //! an older one is given a new one. So nothing is taken twice, and memory is bounded.
 
-use super::{hex, unhex};
+use config::hex;
 use ring::hmac;
 use std::{
     collections::BTreeMap,
@@ -97,7 +97,7 @@ impl Nonces {
         message[..8].copy_from_slice(&self.clock(now).to_be_bytes());
         message[8..].copy_from_slice(&number.to_be_bytes());
         let tag = hmac::sign(&self.key, &message);
-        hex(&message) + &hex(tag.as_ref())
+        hex::encode(&message) + &hex::encode(tag.as_ref())
     }
 
     /// Takes a nonce with a count.
@@ -121,7 +121,7 @@ impl Nonces {
 
     /// When a nonce of ours was made, and its number.
     fn read(&self, nonce: &str) -> Option<(u64, u64)> {
-        let bytes: [u8; 16 + TAG] = unhex(nonce)?;
+        let bytes: [u8; 16 + TAG] = hex::array(nonce)?;
         let (message, tag) = bytes.split_at(16);
         hmac::verify(&self.key, message, tag).ok()?;
         let (made, number) = message.split_at(8);

@@ -59,7 +59,8 @@ impl Answer<'_> {
     fn to(&self, challenge: &str) -> String {
         let Challenge { realm, nonce, opaque, .. } = Challenge::parse(challenge).expect("parses");
         let Answer { name, password, method, uri, count, hashed } = self;
-        let h = |text: String| hex(digest::digest(&digest::SHA256, text.as_bytes()).as_ref());
+        let h =
+            |text: String| hex::encode(digest::digest(&digest::SHA256, text.as_bytes()).as_ref());
         let (a1, a2) = (h(format!("{name}:{realm}:{password}")), h(format!("{method}:{uri}")));
         let response = h(format!("{a1}:{nonce}:{count:08x}:c:auth:{a2}"));
         let name = if *hashed { h(format!("{name}:{realm}")) } else { (*name).to_owned() };
@@ -84,10 +85,10 @@ fn check(gate: &Gate, method: Method, values: &[&str], now: Instant) -> Result<(
 fn the_example_with_sha_256() {
     let credentials = Credentials::parse(&mufasa()).expect("parses");
     assert_eq!(credentials.user, User::Name("Mufasa".to_owned()));
-    let a1 = hex(&hash([b"Mufasa", b"http-auth@example.org", b"Circle of Life"]));
+    let a1 = hex::encode(&hash([b"Mufasa", b"http-auth@example.org", b"Circle of Life"]));
     assert_eq!(expected(&a1, &credentials, "GET"), credentials.response);
     assert_ne!(expected(&a1, &credentials, "POST"), credentials.response);
-    let a1 = hex(&hash([b"Mufasa", b"http-auth@example.org", b"Circle Of Life"]));
+    let a1 = hex::encode(&hash([b"Mufasa", b"http-auth@example.org", b"Circle Of Life"]));
     assert_ne!(expected(&a1, &credentials, "GET"), credentials.response);
 }
 

@@ -6,6 +6,7 @@ mod vectors;
 
 use std::{net::SocketAddr, sync::Arc};
 
+use config::hex;
 use oracle::proxidor::{
     Authentication, Key, Outcome, Query, Rcode, Reply, Server, Settings, server,
 };
@@ -48,7 +49,7 @@ fn the_server_answers_as_each_vector_says() {
                 assert_eq!(outcome, Outcome::Drop(named.next().unwrap()), "{name}");
             }
         }
-        assert_eq!(vectors::hex(&reply), vector.reply.clone().unwrap_or_default(), "{name}");
+        assert_eq!(hex::encode(&reply), vector.reply.clone().unwrap_or_default(), "{name}");
         let kinds = vector.ranking.as_ref().map_or(1, |ranking| vectors::kinds(ranking));
         assert!(kinds > 1 || reply.len() <= request.len(), "{name}: the reply is longer");
     }
@@ -66,7 +67,7 @@ fn a_server_that_has_answered_all_vectors_still_does() {
         let tables = vector.network.as_ref().map(|network| &networks[network]);
         server.answer(&vector.request(), SocketAddr::new(vector.from, 1), tables, &mut reply);
         assert_eq!(
-            vectors::hex(&reply),
+            hex::encode(&reply),
             vector.reply.clone().unwrap_or_default(),
             "{}",
             vector.name
@@ -91,7 +92,7 @@ fn a_client_writes_what_each_vector_says() {
         }
         .emit(&mut out)
         .unwrap();
-        assert_eq!(vectors::hex(&out), vector.request, "{}", vector.name);
+        assert_eq!(hex::encode(&out), vector.request, "{}", vector.name);
         count += 1;
     }
     assert!(count > 40, "{count} vectors have a query");

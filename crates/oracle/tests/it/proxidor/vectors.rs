@@ -8,6 +8,7 @@ use std::{
     sync::Arc,
 };
 
+use config::hex;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use oracle::{
     candidate::Candidate,
@@ -104,13 +105,10 @@ impl Vector {
     }
 }
 
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn bytes(hex: &str) -> Vec<u8> {
-    let byte = |at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
-    (0..hex.len()).step_by(2).map(byte).collect()
+fn bytes(digits: &str) -> Vec<u8> {
+    let mut bytes = vec![0; digits.len() / 2];
+    assert!(hex::decode(digits.as_bytes(), &mut bytes), "{digits}");
+    bytes
 }
 
 pub(crate) fn candidates(texts: &[String]) -> Vec<Candidate> {

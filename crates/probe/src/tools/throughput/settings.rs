@@ -1,6 +1,6 @@
 //! What a throughput test is to be, and the secret that joins its ends.
 
-use config::Problem;
+use config::{Problem, hex};
 use ring::digest;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::{fmt, str::FromStr, time::Duration};
@@ -211,23 +211,13 @@ impl FromStr for Token {
     type Err = TokenError;
 
     fn from_str(text: &str) -> Result<Self, TokenError> {
-        let digits = text.len() == 2 * Self::BYTES && text.bytes().all(|b| b.is_ascii_hexdigit());
-        if !digits {
-            return Err(TokenError);
-        }
-        let mut bytes = [0; Self::BYTES];
-        for (target, pair) in bytes.iter_mut().zip(text.as_bytes().chunks(2)) {
-            let pair = std::str::from_utf8(pair).map_err(|_| TokenError)?;
-            *target = u8::from_str_radix(pair, 16).map_err(|_| TokenError)?;
-        }
-        Ok(Self(bytes))
+        hex::array(text).map(Self).ok_or(TokenError)
     }
 }
 
 impl Serialize for Token {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let digits: String = self.0.iter().map(|byte| format!("{byte:02x}")).collect();
-        serializer.serialize_str(&digits)
+        serializer.serialize_str(&hex::encode(&self.0))
     }
 }
 

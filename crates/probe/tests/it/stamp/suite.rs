@@ -20,7 +20,7 @@ const SECRET: [u8; 16] = *b"sixteen bytes...";
 
 /// What stamp-suite needs for a mode.
 fn mode(keyed: bool) -> Vec<String> {
-    let digits: String = SECRET.iter().map(|byte| format!("{byte:02x}")).collect();
+    let digits = config::hex::encode(&SECRET);
     let words = if keyed { vec!["-A", "A", "--hmac-key", &digits] } else { vec!["-A", "O"] };
     words.into_iter().map(str::to_owned).collect()
 }

@@ -34,8 +34,7 @@ fn known(mut packet: Vec<u8>) -> Vec<u8> {
 
 fn hex(seen: &[CapturedPacket]) -> String {
     let line = |(end, bytes): &CapturedPacket| {
-        let bytes: Vec<_> = bytes.iter().take(120).map(|byte| format!("{byte:02x}")).collect();
-        format!("  end {end}: {}", bytes.concat())
+        format!("  end {end}: {}", config::hex::encode(&bytes[..bytes.len().min(120)]))
     };
     seen.iter().map(line).collect::<Vec<_>>().join("\n")
 }
