@@ -30,7 +30,7 @@ use libbpf_rs::{
 use wire::{EmitError, IpProtocol, checksum::Sum, echo_frame::EchoFrame};
 
 pub use crate::run::{RunError, Verdict};
-use crate::{load::undisturbed, xdp_link};
+use crate::{clock::monotonic_ns, load::undisturbed, xdp_link};
 pub use receiver::{Receiver, Tally};
 
 #[allow(missing_docs, unreachable_pub, clippy::all, clippy::undocumented_unsafe_blocks)]
@@ -266,7 +266,7 @@ pub struct Sender {
 
 impl Sender {
     /// Loads the program that sends the frames from index `first` on. `start` is the time, as
-    /// [`monotonic_now`] gives it, at which second 0 of the run begins.
+    /// [`monotonic_ns`] gives it, at which second 0 of the run begins.
     ///
     /// # Errors
     /// When the frame is none that the program can send, or the kernel refuses the program.
@@ -404,7 +404,7 @@ pub struct Burst {
 /// # Errors
 /// When the kernel refuses the programs, or the interface has no native XDP.
 pub fn burst(interface: u32, request: &Request, timeout: Duration) -> Result<Burst, LiveError> {
-    let start = monotonic_now();
+    let start = monotonic_ns();
     let receiver = Receiver::attach(interface, request, start)?;
     let watch = Transmissions::watch(interface)?;
     let sender = Sender::load(interface, request, 0, start)?;
@@ -448,13 +448,4 @@ impl PassGuard {
         let link = attach(skel.progs.blast_pass.as_fd(), interface, XDP_FLAGS_DRV_MODE)?;
         Ok(Self { _skel: skel, _link: link })
     }
-}
-
-/// The clock of the programs: nanoseconds since the machine started (CLOCK_MONOTONIC).
-pub fn monotonic_now() -> u64 {
-    let now = nix::time::ClockId::CLOCK_MONOTONIC.now().unwrap_or_else(|_| {
-        // CLOCK_MONOTONIC is always there and the pointer is good: POSIX names no other error.
-        unreachable!("CLOCK_MONOTONIC cannot fail")
-    });
-    now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64
 }

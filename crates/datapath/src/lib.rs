@@ -5,6 +5,7 @@ mod attach;
 pub mod bench;
 pub mod blast;
 pub mod capabilities;
+pub mod clock;
 mod datagrams;
 pub mod echo;
 pub mod gate;

@@ -391,13 +391,9 @@ fn low_byte(value: &[u8]) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::{SystemTime, UNIX_EPOCH};
+    use crate::clock::unix_ns;
 
     const TIMEOUT: Duration = Duration::from_secs(10);
-
-    fn now_ns() -> u64 {
-        SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64
-    }
 
     /// Sends three datagrams from one socket to the other and looks at all that the kernel says of them.
     fn exchange(from: &str, to: &str, class: u8) {
@@ -420,7 +416,7 @@ mod tests {
         })
         .unwrap();
         while receiver.receive(&mut incoming).unwrap() > 0 {}
-        let before = now_ns();
+        let before = unix_ns();
         let mut out = Outgoing::default();
         for byte in 0..3 {
             out.add(|bytes| {
@@ -442,7 +438,7 @@ mod tests {
         let mut index = 0;
         testbed::wait_until("the datagrams", TIMEOUT, || {
             receiver.receive(&mut incoming).unwrap();
-            let after = now_ns();
+            let after = unix_ns();
             for datagram in incoming.datagrams() {
                 assert_eq!(datagram.bytes, [index as u8; 50]);
                 assert_eq!((datagram.from, datagram.to), (source, Some(target.ip())));

@@ -160,7 +160,7 @@ impl Opened {
             }
         };
         let Self { config, gate, reader, shapers, internal, labels, engine, injector, .. } = self;
-        let log = Log::new(audit.as_ref().map(Audit::sender), clock::monotonic_ns());
+        let log = Log::new(audit.as_ref().map(Audit::sender), datapath::clock::monotonic_ns());
         let scanner = managed::scanner(&config.gate, deliver(asks.clone()));
         let policy = Arc::new(Policy::new(&config.gate, &[]));
         let bounds = worker::bounds(&config.gate);

@@ -24,6 +24,7 @@ use crate::{
     record,
 };
 use arc_swap::ArcSwap;
+use datapath::clock::unix_ns;
 use history::History;
 use ntp::Server;
 use std::{
@@ -114,7 +115,7 @@ impl Clock {
 
     /// The most that this station's clock is off at this moment.
     pub fn now_error(&self) -> MaximumError {
-        self.error_of(u64::try_from(ntp::now_ns()).unwrap_or(0))
+        self.error_of(unix_ns())
     }
 
     /// The most that this station's clock was off when it gave this timestamp, nanoseconds since 1970, and
@@ -188,7 +189,7 @@ impl Shared {
 
 /// chrony, where it has set the clock, else the kernel.
 fn believed() -> Reading {
-    match chrony::read(ntp::now_ns()) {
+    match chrony::read(unix_ns().cast_signed()) {
         Ok(reading) if reading.clock.maximum_error_ns.is_some() => return reading,
         Ok(_) => {}
         Err(error) if error.is_absent() => {}
@@ -246,7 +247,7 @@ mod tests {
         let mut history = History::default();
         shared.read(&mut history);
         shared.read(&mut history);
-        let (state, now) = (shared.state.load(), shared.error_of(ntp::now_ns()));
+        let (state, now) = (shared.state.load(), shared.error_of(unix_ns().cast_signed()));
         assert!(["kernel", "chrony"].contains(&state.source.as_str()), "{state:?}");
         assert_eq!(state.maximum_error_ns.is_some(), now.nanoseconds.is_some());
         assert!(now.nanoseconds >= state.maximum_error_ns, "it grows: {state:?}, {now:?}");

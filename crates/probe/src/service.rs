@@ -43,6 +43,7 @@ use crate::{
     status,
 };
 use actions::Commitments;
+use datapath::clock::unix_ns;
 use driver::Driver;
 use reports::Reports;
 use serde_json::Value;
@@ -252,7 +253,7 @@ impl Service {
     pub async fn show(&self, ask: Ask) -> Result<String, ShowError> {
         let shared = self.shared.clone();
         let answer = move || {
-            let answer = ask.answer(&shared.archive, shared::unix_ns())?;
+            let answer = ask.answer(&shared.archive, unix_ns().cast_signed())?;
             Ok(serde_json::to_string(&answer).unwrap_or_default())
         };
         tokio::task::spawn_blocking(answer).await.map_err(|_| ShowError::Stopped)?

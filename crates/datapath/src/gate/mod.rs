@@ -418,7 +418,7 @@ impl Gate {
     /// # Errors
     /// When the kernel refuses.
     pub fn heartbeat(&self) -> Result<(), libbpf_rs::Error> {
-        self.change(|control| control.heartbeat_ns = monotonic_ns())?;
+        self.change(|control| control.heartbeat_ns = coarse_ns())?;
         self.table().settle();
         Ok(())
     }
@@ -459,7 +459,7 @@ fn put_rules(control: &mut types::gate_control, rules: &Rules) {
     control.budget = rules.packets;
     control.hold = u32::from(rules.hold);
     control.queue = rules.queue.unwrap_or(0);
-    control.heartbeat_ns = monotonic_ns();
+    control.heartbeat_ns = coarse_ns();
 }
 
 fn put_interfaces(control: &mut types::gate_control, interfaces: &[u32]) {
@@ -554,8 +554,8 @@ fn pinned<'a>(open: &'a mut OpenGateSkel<'static>) -> [&'a mut OpenMapMut<'stati
     ]
 }
 
-/// The clock that flows' times are of.
-fn monotonic_ns() -> u64 {
+/// The clock that flows' times are of, to within some milliseconds.
+fn coarse_ns() -> u64 {
     let now =
         clock_gettime(ClockId::CLOCK_MONOTONIC_COARSE).map(Duration::from).unwrap_or_default();
     now.as_nanos() as u64

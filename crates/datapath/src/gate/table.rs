@@ -3,7 +3,7 @@
 
 use super::flow::{CacheKey, Flow, FlowVerdict, Key, Manage, PacketAction};
 use super::skeleton::types;
-use super::{Inner, bytes_of, monotonic_ns};
+use super::{Inner, bytes_of, coarse_ns};
 use libbpf_rs::{MapCore as _, MapFlags, libbpf_sys};
 use std::{
     io,
@@ -147,7 +147,7 @@ impl Table {
     ) -> Result<(), TableError> {
         let lifetime = u64::try_from(lifetime.as_nanos()).unwrap_or(u64::MAX >> 1);
         let refusal = types::gate_refusal {
-            until_ns: monotonic_ns().saturating_add(lifetime.min(u64::MAX >> 2)),
+            until_ns: coarse_ns().saturating_add(lifetime.min(u64::MAX >> 2)),
             action: action.number().0,
             ..Default::default()
         };

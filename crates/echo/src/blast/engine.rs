@@ -8,10 +8,13 @@ use std::{
     net::IpAddr,
     sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     thread,
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant},
 };
 
-use datapath::socket::{BATCH, Buffer, Receive, Socket};
+use datapath::{
+    clock::unix_ns,
+    socket::{BATCH, Buffer, Receive, Socket},
+};
 use wire::{EtherType, IpProtocol, ethernet, icmpv4, icmpv6, ipv4, ipv6};
 
 use super::{
@@ -39,13 +42,6 @@ const TIMEOUT: Duration = Duration::from_millis(10);
 /// Errors in a row after which a thread gives up.
 const GIVE_UP: u32 = 1000;
 
-/// Nanoseconds since 1970, the clock of the kernel's receive timestamps.
-fn now() -> u64 {
-    // Before 1970 there were no packets.
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    now.as_nanos() as u64
-}
-
 /// Opens a socket of the plan's kind.
 fn open(plan: &Plan, receive: Receive) -> Result<Socket, BlastError> {
     Ok(match plan.engine {
@@ -66,7 +62,7 @@ pub fn run(plan: &Plan, live: &Live) -> Result<Outcome, BlastError> {
     let senders: Vec<Socket> =
         (0..plan.threads).map(|_| open(plan, Receive::Nothing)).collect::<Result<_, _>>()?;
     let drops = interface_drops(&plan.path.name);
-    let (clock, start) = (Instant::now(), now());
+    let (clock, start) = (Instant::now(), unix_ns());
     let matcher = Matcher::new(indices, plan.payload.clone(), start);
     let sending = AtomicBool::new(true);
     let (requests, replies) = thread::scope(|scope| {
@@ -107,7 +103,7 @@ pub fn learn(plan: &Plan) -> Result<(), BlastError> {
     // None of the numbers of the run.
     let number = plan.base.wrapping_sub(1);
     let mut request = template.copies(1);
-    template.write(&mut request, number, now());
+    template.write(&mut request, number, unix_ns());
     let mut buffer = Buffer::new(plan.frame + 64);
     for _ in 0..LEARNING.0 {
         // What the kernel refuses now, it refuses in the run, which reports it.
@@ -173,7 +169,7 @@ impl Sender<'_> {
                 continue;
             }
             let count = (due - out.made).min(BATCH as u64) as usize;
-            let stamp = now();
+            let stamp = unix_ns();
             for (copy, number) in batch.chunks_exact_mut(length).take(count).zip(out.made as u32..)
             {
                 self.template.write(copy, first.wrapping_add(number), stamp);
@@ -225,7 +221,7 @@ fn receive(
             Ok(packets) => {
                 errors = 0;
                 for packet in packets {
-                    let at = packet.stamp.unwrap_or_else(now);
+                    let at = packet.stamp.unwrap_or_else(unix_ns);
                     if let Some(reply) = read(plan, packet.bytes) {
                         matcher.take(Arrival { at, ..reply });
                     }

@@ -6,7 +6,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use datapath::blast::{Receiver, Request, Sender, Tally, Transmissions, monotonic_now};
+use datapath::{
+    blast::{Receiver, Request, Sender, Tally, Transmissions},
+    clock::monotonic_ns,
+};
 
 use super::{
     BlastError,
@@ -47,13 +50,13 @@ pub fn run(plan: &Plan, live: &Live) -> Result<Outcome, BlastError> {
     let interface = plan.path.interface;
     // Loading takes some 100 ms, and second 0 of the run should begin after it: the programs get
     // a start time in the future, and sending waits for it.
-    let start = monotonic_now() + START_AFTER * u64::from(plan.threads) + START_AFTER;
+    let start = monotonic_ns() + START_AFTER * u64::from(plan.threads) + START_AFTER;
     let receiver = Receiver::attach(interface, &request, start)?;
     let watch = Transmissions::watch(interface)?;
     let senders: Vec<Sender> = (0..plan.threads)
         .map(|thread| Sender::load(interface, &request, indices.first(thread), start))
         .collect::<Result<_, _>>()?;
-    thread::sleep(Duration::from_nanos(start.saturating_sub(monotonic_now())));
+    thread::sleep(Duration::from_nanos(start.saturating_sub(monotonic_ns())));
     let clock = Instant::now();
     let sending = AtomicBool::new(true);
     let mut requests = thread::scope(|scope| {

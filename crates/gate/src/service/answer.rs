@@ -2,7 +2,6 @@
 
 use super::{
     ControlError,
-    clock::monotonic_ns,
     core::{Core, Entry, Inspect, Phase},
     id::Id,
     kernel,
@@ -21,7 +20,10 @@ use crate::{
     },
 };
 use classify::flow::Flow;
-use datapath::gate::{Counts, Found};
+use datapath::{
+    clock::monotonic_ns,
+    gate::{Counts, Found},
+};
 use std::collections::BTreeMap;
 
 /// Refused torrents in a status, at most.

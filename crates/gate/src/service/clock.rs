@@ -1,14 +1,7 @@
-//! The clocks that the worker reads.
+//! The local time of the week.
 
 use crate::{config::Day, policy::Moment};
 use chrono::{Datelike, Local, Timelike};
-use nix::time::{ClockId, clock_gettime};
-
-/// CLOCK_MONOTONIC, which the kernel's table has.
-pub(super) fn monotonic_ns() -> u64 {
-    let Ok(time) = clock_gettime(ClockId::CLOCK_MONOTONIC) else { return 0 };
-    u64::try_from(std::time::Duration::from(time).as_nanos()).unwrap_or(u64::MAX)
-}
 
 /// The time of the week by this host's local clock.
 pub(super) fn moment() -> Moment {

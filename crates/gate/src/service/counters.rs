@@ -2,11 +2,10 @@
 //! time, so that packets and the operator never wait for a large table.
 
 use super::{
-    clock::monotonic_ns,
     kernel,
     worker::{TICK, Worker, has_limits},
 };
-use datapath::gate::CacheKey;
+use datapath::{clock::monotonic_ns, gate::CacheKey};
 use std::time::{Duration, Instant};
 
 /// Counters that are older are read again for who asks.

@@ -5,7 +5,7 @@ use super::{
     ControlError, ReloadError,
     attempts::Attempts,
     beat::Beat,
-    clock::{moment, monotonic_ns},
+    clock::moment,
     core::{Bounds, Core, News, PacketVerdict},
     id::Id,
     inspect,
@@ -28,7 +28,10 @@ use crate::{
 };
 use arc_swap::ArcSwap;
 use classify::Engine;
-use datapath::gate::{Gate, Held, Injector, Pace, Reader, Rules, Table};
+use datapath::{
+    clock::monotonic_ns,
+    gate::{Gate, Held, Injector, Pace, Reader, Rules, Table},
+};
 use serde_json::Value;
 use std::{
     collections::BTreeSet,

@@ -8,6 +8,7 @@
 use crate::captures;
 use datapath::{
     blast::{self, PassGuard, Request, Sender},
+    clock::monotonic_ns,
     mask::{Direction, Mask, Masked, Pace, Settings},
     socket::{Receive, Socket},
 };
@@ -190,7 +191,7 @@ fn send(load: Load, frames: &[u8]) -> Result<(), Failure> {
     let payload = vec![0; LENGTH - 42];
     let frame = EchoFrame { payload, ..EchoFrame::request(from?, to?) };
     let request = Request::copies(&frame, blast::MAX_TOTAL)?;
-    let sender = Sender::load(interface, &request, 0, blast::monotonic_now())?;
+    let sender = Sender::load(interface, &request, 0, monotonic_ns())?;
     while Instant::now() < end {
         sender.send(CALL)?;
     }

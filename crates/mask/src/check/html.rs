@@ -2,7 +2,8 @@
 
 use super::{Anonymity, Report, Reveals, fingerprints::remedy};
 use crate::counted::counted;
-use std::fmt::{Display, Write as _};
+use std::fmt::Write as _;
+use terminal::markup::escape;
 
 const STYLE: &str = "
 :root{--page:#fff;--ink:#1b1f24;--soft:#57606a;--line:#d8dee4;--bar:#0550ae;--bad:#cf222e;--good:#1a7f37}
@@ -162,21 +163,4 @@ fn picture(body: &mut String, title: &str, bars: Vec<(String, f64, String)>) {
     if bars.len() > BARS {
         paragraph(body, "soft", &format!("The first {BARS} of {} are shown.", bars.len()));
     }
-}
-
-/// Text as it may appear in HTML.
-pub(super) fn escape(text: impl Display) -> String {
-    let mut out = String::new();
-    for c in text.to_string().chars() {
-        match c {
-            '&' => out += "&amp;",
-            '<' => out += "&lt;",
-            '>' => out += "&gt;",
-            '"' => out += "&quot;",
-            '\'' => out += "&#39;",
-            c if c.is_control() => {}
-            c => out.push(c),
-        }
-    }
-    out
 }

@@ -5,7 +5,10 @@
 //! its time of receiving; userspace's is from a reading of the clock right before the system call that sends
 //! to one right after that which receives, by a thread that does nothing else.
 
-use datapath::stamping::{Incoming, Outgoing, StampedSocket};
+use datapath::{
+    clock::unix_ns,
+    stamping::{Incoming, Outgoing, StampedSocket},
+};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::{
     collections::HashMap,
@@ -14,16 +17,12 @@ use std::{
     os::fd::AsFd,
     sync::atomic::{AtomicBool, Ordering::Relaxed},
     thread,
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::Duration,
 };
 use testbed::Figures;
 
 const PACKETS: u32 = 5000;
 const PAUSE: Duration = Duration::from_micros(500);
-
-fn now_ns() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_nanos() as i64)
-}
 
 /// Receives until it is stopped: number, the kernel's time, userspace's.
 fn receive(socket: &StampedSocket, stop: &AtomicBool) -> Vec<(u32, i64, i64)> {
@@ -33,7 +32,7 @@ fn receive(socket: &StampedSocket, stop: &AtomicBool) -> Vec<(u32, i64, i64)> {
         let mut fds = [PollFd::new(socket.as_fd(), PollFlags::POLLIN)];
         let _ = poll(&mut fds, PollTimeout::from(100_u8));
         let many = socket.receive(&mut incoming).unwrap_or(0);
-        let user_ns = now_ns();
+        let user_ns = unix_ns().cast_signed();
         if many == 0 {
             continue;
         }
@@ -69,7 +68,7 @@ pub(crate) fn measure(figures: &mut Figures) -> Result<(), Box<dyn Error>> {
                 bytes.resize(44, 0);
                 Some((to, None, 0))
             });
-            given.insert(number, now_ns());
+            given.insert(number, unix_ns().cast_signed());
             sender.send(&mut out, |_, _| {});
             thread::sleep(PAUSE);
             let _ = sender.sent(&mut stamps, |number, at_ns| {

@@ -8,10 +8,11 @@ use super::{
     status::Counters,
 };
 use crate::record::Record;
+use datapath::clock::unix_ns;
 use std::{
     path::PathBuf,
     sync::Arc,
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, Instant},
 };
 use tokio::sync::Notify;
 
@@ -141,8 +142,7 @@ impl Writer {
 
     /// A step of making hours and days of what is old.
     fn retain(&mut self) {
-        let since = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_nanos();
-        let now_ns = i64::try_from(since).unwrap_or(i64::MAX);
+        let now_ns = unix_ns().cast_signed();
         let Some(database) = &mut self.database else { return };
         match retain::step(database, &mut self.pass, &self.config, now_ns) {
             Ok(Step::More) => {}

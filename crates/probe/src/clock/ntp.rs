@@ -5,12 +5,13 @@ mod server;
 
 pub use server::{Sample, Server};
 
+use datapath::clock::unix_ns;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::{
     io,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket},
     os::fd::AsFd as _,
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, Instant},
 };
 
 const PORT: u16 = 123;
@@ -24,7 +25,7 @@ pub(super) fn ask_all(servers: &mut [(IpAddr, Server)]) {
     let mut open: Vec<(UdpSocket, IpAddr, &mut Server)> = Vec::new();
     for (address, server) in servers {
         let sent = connect(*address).and_then(|socket| {
-            if let Some(request) = server.ask(now_ns(), rand::random()) {
+            if let Some(request) = server.ask(unix_ns().cast_signed(), rand::random()) {
                 socket.send(&request)?;
                 open.push((socket, *address, server));
             }
@@ -59,7 +60,7 @@ pub(super) fn ask_all(servers: &mut [(IpAddr, Server)]) {
 fn answered(socket: &UdpSocket, address: IpAddr, server: &mut Server) -> bool {
     let mut buffer = [0; 1024];
     let received = socket.recv(&mut buffer);
-    let came_ns = now_ns();
+    let came_ns = unix_ns().cast_signed();
     match received {
         Ok(length) => match server.receive(&buffer[..length], came_ns) {
             Ok(_) => true,
@@ -85,10 +86,4 @@ fn connect(address: IpAddr) -> io::Result<UdpSocket> {
     socket.set_nonblocking(true)?;
     socket.connect((address, PORT))?;
     Ok(socket)
-}
-
-/// This station's clock, nanoseconds since 1970.
-pub(super) fn now_ns() -> i64 {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(now.as_nanos()).unwrap_or(i64::MAX)
 }

@@ -11,10 +11,8 @@ use crate::{
         tlv::Ask,
     },
 };
-use std::{
-    net::Ipv4Addr,
-    time::{SystemTime, UNIX_EPOCH},
-};
+use datapath::clock::unix_ns;
+use std::net::Ipv4Addr;
 use testbed::wait_until;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -143,9 +141,8 @@ fn most_replies_have_the_time_at_which_they_left() {
 /// Clocks that become worse all the time: the error of a timestamp must have been read after it.
 #[test]
 fn errors_are_of_their_timestamps_and_not_of_before() {
-    let now_ns = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64;
-    let begin_ns = now_ns();
-    let worse = move |_| MaximumError::known(now_ns() - begin_ns);
+    let begin_ns = unix_ns();
+    let worse = move |_| MaximumError::known(unix_ns() - begin_ns);
     let config = |reflector: Option<&str>| Config {
         sender: "127.0.0.1:0".parse().unwrap(),
         reflector: reflector.map(|address| address.parse().unwrap()),

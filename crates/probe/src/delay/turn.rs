@@ -18,7 +18,10 @@ use crate::{
         sender::Peer,
     },
 };
-use datapath::stamping::{Datagram, Incoming, Outgoing, StampedSocket};
+use datapath::{
+    clock::unix_ns,
+    stamping::{Datagram, Incoming, Outgoing, StampedSocket},
+};
 use nix::{
     poll::{PollFd, PollFlags, PollTimeout, poll},
     sys::eventfd::EventFd,
@@ -30,7 +33,7 @@ use std::{
     os::fd::AsFd,
     sync::{Arc, Mutex, PoisonError, mpsc::Receiver},
     thread,
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant},
 };
 
 /// A tick of the timer wheel: packets of one tick are sent together.
@@ -304,7 +307,7 @@ impl<E: Fn(u64) -> MaximumError, T: FnMut(SessionId, News)> Station<E, T> {
                 let slot = self.outgoing.add(|reply| {
                     // Of both timestamps, and known after them.
                     let now = || {
-                        let ns = clock_ns();
+                        let ns = unix_ns();
                         let now = Reading { ns, error: (self.error)(ns.min(arrival.at_ns)) };
                         *reading.insert(now)
                     };
@@ -366,7 +369,7 @@ impl<E: Fn(u64) -> MaximumError, T: FnMut(SessionId, News)> Station<E, T> {
         self.wheel.take(now_ns, &mut due);
         let mut batch = Vec::with_capacity(datapath::stamping::BATCH);
         // How the clock was steered before the first timestamp: see `Interval::elapsed`.
-        let steered = due.first().and_then(|_| (self.error)(clock_ns()).steered);
+        let steered = due.first().and_then(|_| (self.error)(unix_ns()).steered);
         for id in due.iter().copied() {
             let Some(session) = self.sessions.get_mut(&id) else { continue };
             let report = &mut self.report;
@@ -381,7 +384,7 @@ impl<E: Fn(u64) -> MaximumError, T: FnMut(SessionId, News)> Station<E, T> {
                 let class = session.sender.settings().dscp << 2;
                 let mut sequence = 0;
                 self.outgoing.add(|bytes| {
-                    let ns = clock_ns();
+                    let ns = unix_ns();
                     let error = MaximumError { steered, ..(self.error)(ns) };
                     sequence = session.sender.next(Reading { ns, error }, now_ns, bytes);
                     Some((session.to, session.from, class))
@@ -466,13 +469,8 @@ fn arrival<'a>(datagram: &Datagram<'a>) -> Arrival<'a> {
         bytes: datagram.bytes,
         from: datagram.from,
         // The kernel stamps all that comes after the option is set; the rest is a little later.
-        at_ns: datagram.at_ns.unwrap_or_else(clock_ns),
+        at_ns: datagram.at_ns.unwrap_or_else(unix_ns),
         ttl: datagram.ttl,
         traffic_class: datagram.traffic_class,
     }
-}
-
-/// This machine's clock: nanoseconds since 1970.
-fn clock_ns() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64
 }

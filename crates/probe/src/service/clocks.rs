@@ -1,11 +1,12 @@
 //! Keeps the state of this station's clock and of the watched ones in the archive, and gives admission control how
 //! good this one's is.
 
-use super::shared::{Shared, unix_ns};
+use super::shared::Shared;
 use crate::{
     record::{self, Figures, Record},
     station::message::ClockReport,
 };
+use datapath::clock::unix_ns;
 use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep};
 
@@ -34,7 +35,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
 
 fn keep(shared: &Shared, from: &str, to: String, clock: record::Clock) {
     shared.archive.put(&Record {
-        at_ns: unix_ns(),
+        at_ns: unix_ns().cast_signed(),
         lasted_ns: 0,
         from: from.to_owned(),
         to,

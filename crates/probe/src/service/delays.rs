@@ -5,7 +5,7 @@ use super::{
     error::RunError,
     lease::{self, Own, Theirs},
     reports::{Continuous, Ssid, State},
-    shared::{Shared, elapsed_ns, unix_ns},
+    shared::{Shared, elapsed_ns},
     spec::Job,
 };
 use crate::{
@@ -24,6 +24,7 @@ use crate::{
     },
 };
 use ::config::hex;
+use datapath::clock::unix_ns;
 use std::{
     net::SocketAddr,
     sync::{Arc, PoisonError},
@@ -246,7 +247,7 @@ async fn go_on(shared: Arc<Shared>, test: TestConfig, to: String) {
         info!(test = test.name, to, %error, "nothing is measured");
         shared.counters.failed(&test.name, What::Owd);
         // A session may have run for long before.
-        let now = (unix_ns(), Instant::now());
+        let now = (unix_ns().cast_signed(), Instant::now());
         keep(&shared, &test, &to, now, Figures::Failed { reason: error.to_string() });
         // What is asked for in vain is asked for again, once each interval at the least.
         let pause = PAUSE.max(test.interval.saturating_sub(begun.elapsed()));
@@ -273,7 +274,7 @@ async fn session(shared: &Arc<Shared>, test: &TestConfig, job: &Job) -> Result<(
     let ask = Ask { rate: test.rate.unwrap_or(RATE), duration: LEASE.0, count: None };
     let (session, accepted) = open(shared, &delays, job, ask).await?;
     let open = Open::new(shared, &delays, session);
-    let since = (unix_ns(), Instant::now());
+    let since = (unix_ns().cast_signed(), Instant::now());
     let mut part = Part { open, test, to: job.to.to_string(), since };
     let mut each = tokio::time::interval_at((since.1 + test.interval).into(), test.interval);
     each.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -313,7 +314,7 @@ impl Part<'_> {
         let shared = &self.open.shared;
         shared.counters.done(&self.test.name, What::Owd);
         keep(shared, self.test, &self.to, self.since, Figures::Delay(delay));
-        self.since = (unix_ns(), Instant::now());
+        self.since = (unix_ns().cast_signed(), Instant::now());
     }
 
     fn keep_if_any(&mut self, delay: Delay) {

@@ -5,7 +5,7 @@ use super::{
     delays,
     error::{ControlError, RunError},
     lease::{self, Own, Theirs},
-    shared::{Shared, elapsed_ns, unix_ns},
+    shared::{Shared, elapsed_ns},
     spec::Job,
 };
 use crate::{
@@ -20,6 +20,7 @@ use crate::{
     status::Running,
     tools::{dns, http, iperf3, ping, throughput, trace},
 };
+use datapath::clock::unix_ns;
 use std::{
     net::{IpAddr, SocketAddr},
     sync::Arc,
@@ -72,7 +73,7 @@ async fn run(shared: &Arc<Shared>, job: Job, wait: Duration) -> Result<Record, N
         let slot = own(shared, &job, latest).await?;
         let _running =
             shared.runs(Running { test: job.test.clone(), what: job.what, to: job.to.to_string() });
-        let (at_ns, begun) = (unix_ns(), Instant::now());
+        let (at_ns, begun) = (unix_ns().cast_signed(), Instant::now());
         let mut theirs = None;
         let measured =
             match timeout(job.takes + GRACE, measure(shared, &job, &slot, &mut theirs)).await {

@@ -22,7 +22,7 @@ use std::{
     collections::{BTreeMap, HashMap},
     net::IpAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock},
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, Instant},
 };
 use tokio::sync::{Notify, Semaphore};
 
@@ -340,12 +340,6 @@ impl Drop for RunningGuard {
     fn drop(&mut self) {
         self.shared.running().remove(&self.number);
     }
-}
-
-/// Nanoseconds since 1970 by this station's clock.
-pub(super) fn unix_ns() -> i64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    i64::try_from(since.unwrap_or_default().as_nanos()).unwrap_or(i64::MAX)
 }
 
 /// How long ago that was, in nanoseconds.

@@ -1,10 +1,6 @@
 //! Runs the tests of the timetable at their times, and gives admission control what is planned.
 
-use super::{
-    run,
-    shared::{Shared, unix_ns},
-    spec::Job,
-};
+use super::{run, shared::Shared, spec::Job};
 use crate::{
     config::Config,
     schedule::{
@@ -14,6 +10,7 @@ use crate::{
     },
     station::{message::Slot, reservations},
 };
+use datapath::clock::unix_ns;
 use std::{
     sync::Arc,
     time::{Duration, Instant},
@@ -36,7 +33,7 @@ struct Timetable {
 impl Timetable {
     fn new(config: Arc<Config>) -> Self {
         let jobs = jobs::jobs(&config.probe);
-        let plan = Plan::new(jobs.iter().map(|planned| planned.job.clone()).collect(), now());
+        let plan = Plan::new(jobs.iter().map(|planned| planned.job.clone()).collect(), unix_ns());
         Self { config, jobs, ahead: Ahead::new(plan) }
     }
 
@@ -44,9 +41,9 @@ impl Timetable {
     fn look(&mut self, shared: &Shared) {
         let (own, jobs) = (self.config.name(), &self.jobs);
         let ahead = AHEAD + self.config.probe.limit.duration;
-        let until_ns = now().saturating_add(ahead.as_nanos() as u64);
+        let until_ns = unix_ns().saturating_add(ahead.as_nanos() as u64);
         self.ahead.look(until_ns, |job| jobs[job].from == own || jobs[job].to == own);
-        let (now_ns, host_ns) = (now(), shared.host.now_ns());
+        let (now_ns, host_ns) = (unix_ns(), shared.host.now_ns());
         let planned = self.ahead.steps().filter_map(|step| {
             let Step::Run { begin_ns, job, .. } = step else { return None };
             let planned = &jobs[*job];
@@ -65,7 +62,7 @@ impl Timetable {
     /// Begins what is due. Runs of other stations are only watched.
     fn begin(&mut self, shared: &Arc<Shared>) {
         let own = self.config.name();
-        while let Some(step) = self.ahead.take(now()) {
+        while let Some(step) = self.ahead.take(unix_ns()) {
             let planned = &self.jobs[step.job()];
             let Some(test) = self.config.probe.tests.get(planned.test) else { continue };
             if planned.from != own {
@@ -77,7 +74,7 @@ impl Timetable {
                     shared.counters.skipped(&test.name, test.what);
                 }
                 Step::Run { latest_ns, .. } => {
-                    let wait = Duration::from_nanos(latest_ns.saturating_sub(now()));
+                    let wait = Duration::from_nanos(latest_ns.saturating_sub(unix_ns()));
                     let Ok(job) = Job::of(&self.config, test, &planned.to) else { continue };
                     tokio::spawn(run::scheduled(shared.clone(), job, wait));
                 }
@@ -88,7 +85,8 @@ impl Timetable {
     /// How long nothing is due.
     fn pause(&self) -> Duration {
         let next_ns = self.ahead.steps().next().map(Step::at_ns);
-        next_ns.map_or(LOOK, |at_ns| Duration::from_nanos(at_ns.saturating_sub(now())).min(LOOK))
+        next_ns
+            .map_or(LOOK, |at_ns| Duration::from_nanos(at_ns.saturating_sub(unix_ns())).min(LOOK))
     }
 }
 
@@ -110,14 +108,14 @@ pub(super) async fn run(shared: Arc<Shared>) {
         changed.as_mut().enable();
         let mut timetable = Timetable::new(shared.config());
         loop {
-            let before = (now(), Instant::now());
+            let before = (unix_ns(), Instant::now());
             timetable.look(&shared);
             timetable.begin(&shared);
             tokio::select! {
                 () = sleep(timetable.pause()) => {}
                 () = &mut changed => break,
             }
-            if stepped(before.0, now(), before.1.elapsed()) {
+            if stepped(before.0, unix_ns(), before.1.elapsed()) {
                 warn!("the clock was set: the timetable begins anew");
                 break;
             }
@@ -129,10 +127,6 @@ pub(super) async fn run(shared: Arc<Shared>) {
 fn stepped(before_ns: u64, now_ns: u64, elapsed: Duration) -> bool {
     let expected_ns = before_ns.saturating_add(elapsed.as_nanos() as u64);
     now_ns.abs_diff(expected_ns) > LOOK.as_nanos() as u64
-}
-
-fn now() -> u64 {
-    u64::try_from(unix_ns()).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -9,11 +9,12 @@ use crate::{
     record::Kind,
 };
 use clap::{Args, ValueEnum};
+use datapath::clock::unix_ns;
 use serde::{Deserialize, Serialize};
 use std::{
     io::{self, IsTerminal, Write},
     path::{Path, PathBuf},
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
 /// Columns where the output is no terminal.
@@ -103,8 +104,7 @@ enum Shown {
 /// # Errors
 /// See [`ShowError`].
 pub fn run(args: &ShowArgs, archive: &Path) -> Result<(), ShowError> {
-    let now_ns = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_nanos();
-    let now_ns = i64::try_from(now_ns).unwrap_or(i64::MAX);
+    let now_ns = unix_ns().cast_signed();
     let entries = Reader::open(archive)?.query(&args.query(now_ns))?;
     let out = args.svg.clone().filter(|path| path.as_os_str() != "-");
     let to_terminal = io::stdout().is_terminal();

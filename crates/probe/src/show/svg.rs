@@ -9,6 +9,7 @@ use super::{
     points::Plot,
 };
 use std::fmt::Write as _;
+use terminal::markup::escape;
 
 /// Width of a picture of charts.
 const WIDTH: f64 = 900.0;
@@ -36,22 +37,6 @@ text{font:13px system-ui,sans-serif;fill:var(--ink)}.h{font-size:16px;font-weigh
 </style>
 <defs><pattern id="open" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect width="2" height="6" fill="var(--warn)" opacity=".45"/></pattern></defs>
 "##;
-
-/// Text as it may appear in XML; what no XML document may hold is dropped.
-fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out += "&amp;",
-            '<' => out += "&lt;",
-            '>' => out += "&gt;",
-            '"' => out += "&quot;",
-            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => {}
-            c => out.push(c),
-        }
-    }
-    out
-}
 
 /// A picture around its parts.
 fn picture(width: f64, height: f64, title: &str, description: &str, body: &str) -> String {

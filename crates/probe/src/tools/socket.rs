@@ -8,7 +8,7 @@
 
 use super::icmp::Family;
 use crate::{clock::Clocks, interval::drift_ns, record::Bounded};
-use datapath::path_option;
+use datapath::{clock::unix_ns, path_option};
 use nix::{
     errno::Errno,
     libc,
@@ -24,7 +24,7 @@ use std::{
     io::{self, IoSliceMut},
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     os::fd::{AsFd, AsRawFd},
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::Duration,
 };
 
 /// Room for control data: a timestamp and an error with its sender, twice what they need.
@@ -170,9 +170,9 @@ impl Hearing {
     /// Sends a packet.
     pub(crate) fn send(&self, bytes: &[u8]) -> io::Result<Sent> {
         let once = || {
-            let (before, before_ns) = (Clocks::read(), now_ns());
+            let (before, before_ns) = (Clocks::read(), unix_ns());
             self.socket.send(bytes)?;
-            Ok(Sent { before, before_ns, after_ns: now_ns() })
+            Ok(Sent { before, before_ns, after_ns: unix_ns() })
         };
         // An error of an earlier packet is reported at the next call, whatever that is, and only once; while
         // this one is being made, that of another one may have come.
@@ -308,10 +308,6 @@ fn is_report(error: Errno) -> bool {
 fn stamp_ns(time: nix::sys::time::TimeSpec) -> Option<u64> {
     let seconds = u64::try_from(time.tv_sec()).ok()?;
     seconds.checked_mul(1_000_000_000)?.checked_add(u64::try_from(time.tv_nsec()).ok()?)
-}
-
-fn now_ns() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
 }
 
 #[cfg(test)]

@@ -2,8 +2,9 @@
 
 use std::{net::IpAddr, time::Duration};
 
-use datapath::blast::{
-    PassGuard, Receiver, Request, Sender, Tally, Transmissions, Verdict, burst, monotonic_now,
+use datapath::{
+    blast::{PassGuard, Receiver, Request, Sender, Tally, Transmissions, Verdict, burst},
+    clock::monotonic_ns,
 };
 use testbed::{Namespace, wait_until};
 use wire::{
@@ -42,7 +43,7 @@ fn request(ends: [&str; 2], payload: usize, base: u32, total: u32) -> Request {
 fn blast(near: &Namespace, request: &Request, chunk: u32) -> (Tally, u64, u64) {
     near.enter(|| {
         let interface = nix::net::if_::if_nametoindex("eth0").unwrap();
-        let start = monotonic_now();
+        let start = monotonic_ns();
         let receiver = Receiver::attach(interface, request, start).unwrap();
         let watch = Transmissions::watch(interface).unwrap();
         let sender = Sender::load(interface, request, 0, start).unwrap();
@@ -148,7 +149,7 @@ fn the_receiver_judges_each_reply() {
     for (ends, payload) in [(V4, 16), (V4, 18), (V4, 33), (V6, 16), (V6, 19), (V6, 1400)] {
         let mut request = request(ends, payload, u32::MAX - 4, 128);
         request.per_stream = 64;
-        let start = monotonic_now();
+        let start = monotonic_ns();
         let receiver = Receiver::load(&request, start).unwrap();
         let run = |frame: &EchoFrame| receiver.run(&frame.to_bytes().unwrap()).unwrap();
         let good = |index| reply(&request, index, start + 1_500_000_000);

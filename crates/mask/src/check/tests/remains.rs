@@ -184,7 +184,7 @@ fn the_page_is_whole_and_holds_no_script_and_nothing_from_elsewhere() {
         }
         assert!(page.contains("&lt;script&gt;") && !page.contains("url("));
         // All that the text says is in it.
-        let shown = |text: &str| page.contains(&html::escape(text));
+        let shown = |text: &str| page.contains(&terminal::markup::escape(text));
         assert!(shown(report.verdict()));
         assert!(report.fingerprints.iter().all(|it| shown(&it.text)));
         assert!(report.injection.to_string().lines().all(shown));

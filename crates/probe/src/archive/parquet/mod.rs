@@ -16,6 +16,7 @@ use super::status::Counters;
 use crate::record::Kind;
 use columns::Group;
 use config::{Problem, Report};
+use datapath::clock::unix_ns;
 use parquet::{
     basic::Compression, errors::ParquetError, file::properties::WriterProperties,
     file::writer::SerializedFileWriter,
@@ -32,7 +33,7 @@ use std::{
         mpsc::{Receiver, RecvTimeoutError, Sender, channel},
     },
     thread::JoinHandle,
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
 /// Nanoseconds of a day.
@@ -125,8 +126,7 @@ impl Drop for Exporter {
 
 fn run(path: &Path, folder: &Path, counters: &Counters, stopped: &Receiver<()>) {
     loop {
-        let since = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_nanos();
-        let now_ns = i64::try_from(since).unwrap_or(i64::MAX);
+        let now_ns = unix_ns().cast_signed();
         let stop = || stopped.try_recv() == Err(std::sync::mpsc::TryRecvError::Disconnected);
         match export(path, folder, now_ns, counters, stop) {
             Ok(()) => counters.exporting_well(),
