@@ -13,8 +13,8 @@
 //! [`Problem`] and [`Report`] describe what is wrong with a value that parsed, by its dotted key; the
 //! rules that several sections share are beside them. [`target`] decides at whom a load test may be
 //! aimed, [`file`](mod@file) replaces files as a whole and reads private ones (mode 0600), and [`schema`] has
-//! the schemas of these values. [`alike`] finds the known names that a wrong one may have meant,
-//! [`printable`] makes text from outside safe to show, [`hex`] writes and reads bytes as digits.
+//! the schemas of these values. [`alike()`] finds the known names that a wrong one may have meant,
+//! [`printable()`] makes text from outside safe to show, [`hex`] writes and reads bytes as digits.
 #![forbid(unsafe_code)]
 
 mod alike;
