@@ -76,7 +76,7 @@ fn page(command: &Command, parent: Option<&Command>) -> io::Result<Vec<u8>> {
     section("EXAMPLES", &examples, &mut page)?;
     let codes = ["The codes of all commands are in nigh(1)."].map(str::to_owned);
     let table = if parent.is_none() { Vec::new() } else { codes.to_vec() };
-    section("EXIT CODES", &[exit, table].concat(), &mut page)?;
+    section("EXIT STATUS", &[exit, table].concat(), &mut page)?;
     environment(command, parent.is_none(), &mut page)?;
     see_also(command, parent, &mut page)?;
     Ok(page)

@@ -186,7 +186,7 @@ fn man_pages_are_made_for_every_subcommand() {
         assert!(page.contains(".SH NAME"), "{name}");
         let title = format!(".TH {name} 1 \"\" \"nigh {}\"", env!("CARGO_PKG_VERSION"));
         assert!(page.replace("\\-", "-").contains(&title), "{name}: {page}");
-        for section in ["SYNOPSIS", "EXAMPLES", "\"EXIT CODES\"", "\"SEE ALSO\""] {
+        for section in ["SYNOPSIS", "EXAMPLES", "\"EXIT STATUS\"", "\"SEE ALSO\""] {
             assert!(page.contains(&format!(".SH {section}\n")), "{name}: no {section}");
         }
         assert!(!page.contains("EXTRA") && !page.contains("Examples:"), "{name}");
