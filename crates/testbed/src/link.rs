@@ -5,7 +5,7 @@
 //! cross a veth with unfinished checksums and larger than the MTU; [`End::no_offloads`] makes them
 //! look as they would on a wire.
 
-use crate::{Error, Namespace};
+use crate::{Error, LIMIT, Namespace, wait_until};
 
 /// One end of a link, before it is made.
 #[derive(Clone, Debug)]
@@ -93,6 +93,13 @@ impl<'a> End<'a> {
         }
         self.namespace.check(&words).map(drop)
     }
+
+    /// Whether it carries packets: until the kernel has noticed the carrier, which it does later where
+    /// it is busy, it drops what is sent.
+    fn is_up(&self) -> bool {
+        let words = ["ip", "-oneline", "link", "show", "dev", &self.interface];
+        self.namespace.check(&words).is_ok_and(|text| text.contains(" state UP "))
+    }
 }
 
 /// Two namespaces and a link between their `eth0`, which have the addresses 192.0.2.1/24, 2001:db8::1/64
@@ -127,8 +134,8 @@ fn pair_of(offloads: bool) -> Result<(Namespace, Namespace), Error> {
     Ok((one, other))
 }
 
-/// Joins two ends with a link, which goes away with either namespace; both are up and have their
-/// addresses when this returns.
+/// Joins two ends with a link, which goes away with either namespace; both carry packets and
+/// have their addresses when this returns.
 ///
 /// # Errors
 ///
@@ -141,5 +148,6 @@ pub fn link(one: End<'_>, other: End<'_>) -> Result<(), Error> {
     words.extend(second.iter().map(String::as_str));
     one.namespace.check(&words)?;
     one.configure()?;
-    other.configure()
+    other.configure()?;
+    wait_until("the link's carrier", LIMIT, || one.is_up() && other.is_up()).map(drop)
 }

@@ -1,19 +1,14 @@
 //! What the BMP listener does with connections that are none of a router.
 
 use oracle::feeds::{BmpConfig, Config, Feeds, News, State};
-use std::{
-    net::{Ipv4Addr, SocketAddr},
-    time::Duration,
-};
+use std::net::{Ipv4Addr, SocketAddr};
+use testbed::LIMIT;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpSocket, TcpStream},
     sync::mpsc,
     time::timeout,
 };
-
-/// How long anything may take before the test gives up.
-const LIMIT: Duration = Duration::from_secs(30);
 
 /// Initiation with nothing in it.
 const INITIATION: [u8; 6] = [3, 0, 0, 0, 6, 4];

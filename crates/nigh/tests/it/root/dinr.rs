@@ -5,14 +5,13 @@ use nix::sys::signal::Signal;
 use serde_json::json;
 use std::{path::Path, time::Duration};
 use testbed::{
-    Pings,
+    LIMIT, Pings,
     dinr::{self, Enterprise, Internet, Mesh, Site, station_address},
     pings::lost,
     wait_until,
 };
 
 const BINARY: &str = env!("CARGO_BIN_EXE_nigh");
-const LIMIT: Duration = Duration::from_secs(30);
 const FROM_A: u8 = dinr::TTL_AT_ENT_A[0];
 const FROM_B: u8 = dinr::TTL_AT_ENT_A[1];
 

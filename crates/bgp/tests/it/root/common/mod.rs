@@ -3,11 +3,9 @@
 use bgp::{Announcer, Desired, Observed, config::Upstream};
 use ipnet::IpNet;
 use std::time::Duration;
+pub(crate) use testbed::LIMIT;
 use testbed::{Bird, End, Frr, Namespace, link, wait_until};
 use tokio::runtime::{Builder, Runtime};
-
-/// How long anything may take before a test gives up; generous, since nothing is measured by it.
-pub(crate) const LIMIT: Duration = Duration::from_secs(30);
 
 /// The prefixes that are announced.
 pub(crate) const PREFIXES: [&str; 2] = ["50.0.0.0/8", "2001:db8:50::/48"];

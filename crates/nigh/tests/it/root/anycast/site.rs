@@ -10,10 +10,10 @@
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use std::{path::Path, time::Duration};
+pub(crate) use testbed::LIMIT;
 use testbed::{Bird, End, Namespace, Nigh, Pings, Receiver, link, pings, wait_until};
 
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_nigh");
-pub(crate) const LIMIT: Duration = Duration::from_secs(30);
 pub(crate) const SERVICE4: &str = "50.50.50.50";
 pub(crate) const SERVICE6: &str = "2001:db8:50::50";
 

@@ -5,11 +5,11 @@
 //! ```
 
 use serde_json::{Value, json};
-use std::{path::Path, time::Duration};
+use std::path::Path;
+pub(crate) use testbed::LIMIT;
 use testbed::{End, Finished, Namespace, Nigh, Receiver, link};
 
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_nigh");
-pub(crate) const LIMIT: Duration = Duration::from_secs(30);
 pub(crate) const SERVICE4: &str = "50.50.50.50";
 pub(crate) const SERVICE6: &str = "2001:db8:50::50";
 pub(crate) const NO_LIMIT: &str = "[echo.limit]\nrate = 0\n";

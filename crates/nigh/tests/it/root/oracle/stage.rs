@@ -21,10 +21,10 @@ use std::{
     time::Duration,
 };
 use tempfile::TempDir;
+pub(crate) use testbed::LIMIT;
 use testbed::{Finished, Namespace, Nigh, wait_until};
 
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_nigh");
-pub(crate) const LIMIT: Duration = Duration::from_secs(30);
 pub(crate) const WEST: &str = "198.51.100.7";
 pub(crate) const EAST: &str = "203.0.113.7";
 pub(crate) const UNKNOWN: &str = "100.64.0.1";

@@ -6,15 +6,13 @@ use std::{
     sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
+pub(crate) use testbed::LIMIT;
 use testbed::{Namespace, wait_until};
 use tokio::{
     runtime::{Builder as Runtimes, Runtime},
     sync::mpsc,
 };
 use topo::{Builder, Feed, View};
-
-/// How long anything may take before a test gives up; generous, since nothing is measured by it.
-pub(crate) const LIMIT: Duration = Duration::from_secs(30);
 
 /// How long a change at a router may take to be seen here: a promise of the program.
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
