@@ -280,13 +280,13 @@ fn an_order_names_applications_as_rules_do() {
         ("two words", "in lower case"),
         ("bittorent", "did you mean \"bittorrent\""),
         ("bittorrent/dth", "did you mean \"bittorrent/dht\"?"),
-        ("bittorrent/bittorrent", "no flow is ever called"),
-        ("dcc/dcc", "no flow is ever called"),
+        ("bittorrent/bittorrent", "no flow can have the name"),
+        ("dcc/dcc", "no flow can have the name"),
         ("ftp", "\"ftp_data\""),
         ("tls/yutube", "did you mean \"tls/youtube\""),
         ("peer-to-peer", "it is a category"),
         ("!?!?!?!?", "[[gate.signature]]"),
-        ("targusdataspeed", "no flow is ever called"),
+        ("targusdataspeed", "no flow can have the name"),
     ] {
         let problem = check(bad).unwrap_err();
         assert!(problem.contains(why), "{bad:?}: {problem}");

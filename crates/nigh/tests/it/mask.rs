@@ -176,7 +176,7 @@ fn errors_come_with_what_to_do() {
         (&["file", "--policy", "research", "in.pcap", "out"][..], "needs a key: give `--key FILE`"),
         (
             &["file", "--policy", "nosuch", "in.pcap", "out"],
-            "strict, research, flows, debug come with nigh",
+            "nigh has strict, research, flows, debug",
         ),
         (&["file", "--policy", "bad.toml", "in.pcap", "out"], "did you mean \"ipv4.source\"?"),
         (&["file", "--policy", "strict", "none.pcap", "out"], "none.pcap: No such file"),

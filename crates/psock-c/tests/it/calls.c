@@ -84,7 +84,7 @@ static void wrong_calls(const char *security, const char *value)
 	FAILS(psock_setsockopt(fd, "colour", "blue"), ENOPROTOOPT, "colour");
 	FAILS(psock_setsockopt(fd, "driver", "fastest"), EINVAL, "fastest");
 	FAILS(psock_setsockopt(fd, NULL, "x"), EFAULT, "");
-	FAILS(psock_setsockopt(fd + 1000, "plain", "yes"), EBADF, "none of psock's");
+	FAILS(psock_setsockopt(fd + 1000, "plain", "yes"), EBADF, "does not belong to psock");
 	FAILS(psock_connect(fd, NULL, 0), EINVAL, "`plain`");
 	FAILS(psock_send(fd, &byte, 1, 0), ENOTCONN, "not connected");
 	FAILS(psock_recv(fd, &byte, 1, 0), ENOTCONN, "not connected");
@@ -98,7 +98,7 @@ static void wrong_calls(const char *security, const char *value)
 	struct sockaddr_in nobody = at("127.0.0.1", 1);
 	FAILS(psock_connect(fd, (struct sockaddr *)&nobody, sizeof(nobody)), ECONNREFUSED, "127.0.0.1:1");
 	CHECK(psock_close(fd) == 0);
-	FAILS(psock_close(fd), EBADF, "none of psock's");
+	FAILS(psock_close(fd), EBADF, "does not belong to psock");
 }
 
 /* Both ways, half closed, with the names of both ends. */
