@@ -172,7 +172,7 @@ pub fn paused() -> Span<'static> {
 
 /// The line of keys at the bottom: those of every view, and the view's own.
 pub fn draw_keys(frame: &mut Frame<'_>, area: Rect, is_paused: bool, own: &str) {
-    let pause = if is_paused { "go on" } else { "pause" };
+    let pause = if is_paused { "resume" } else { "pause" };
     let text = format!("q quit  space {pause}  {own}  arrows scroll");
     frame.render_widget(Paragraph::new(text).dim(), area);
 }

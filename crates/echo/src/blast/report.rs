@@ -349,7 +349,7 @@ impl fmt::Display for SearchReport {
         writeln!(
             f,
             "{:>6}{:>14}{:>14}{:>12}{:>10}",
-            "trial", "asked/s", "offered/s", "sent", "lost"
+            "trial", "requested/s", "offered/s", "sent", "lost"
         )?;
         for (number, step) in (1..).zip(&self.steps) {
             let Step { rate, offered, sent, lost } = step.step;

@@ -182,7 +182,7 @@ fn application_table(flows: &[Classified]) -> String {
 
 /// The flows in the order of the capture.
 fn flow_table(flows: &[Classified]) -> String {
-    let mut out = table(["packets", "bytes", "known after", "flow", "what it is"], 0);
+    let mut out = table(["packets", "bytes", "known after", "flow", "application"], 0);
     for one in flows {
         let what = one.label.as_ref().map_or_else(|| "unknown".into(), ToString::to_string);
         let after = one.known_after.map_or_else(|| "-".into(), |packets| packets.to_string());
@@ -227,7 +227,7 @@ fn percent(share: Option<f64>) -> String {
 
 fn score_table(score: &Score) -> String {
     let header =
-        ["what it is", "flows", "recall", "within 8", "unknown", "precision", "false positives"];
+        ["application", "flows", "recall", "within 8", "unknown", "precision", "false positives"];
     let mut out = table(header, 1);
     for (truth, tally) in &score.by_truth {
         let application = truth.application.as_str();

@@ -26,7 +26,7 @@ const BUSY: f64 = 0.8;
 
 /// The whole view.
 pub(super) fn draw(frame: &mut Frame<'_>, model: &Model) {
-    // What links do not need is for what happens.
+    // What links do not need is for the events.
     let room = frame.area().height.saturating_sub(2 + BOTTOM + 1).max(4);
     let rows = u16::try_from(model.rows.len() + 3).unwrap_or(u16::MAX);
     let [head, links, bottom, keys] = Layout::vertical([
@@ -48,12 +48,12 @@ pub(super) fn draw(frame: &mut Frame<'_>, model: &Model) {
     let hosts_list = List::new(lines).block(Block::bordered().title(title));
     frame.render_widget(hosts_list, hosts);
     let items = model.events.iter().map(|event| ListItem::new(event.to_string()));
-    frame.render_widget(List::new(items).block(Block::bordered().title("what happens")), events);
+    frame.render_widget(List::new(items).block(Block::bordered().title("events")), events);
     draw_keys(frame, keys, model.is_paused(), "sort by b bytes, k packets, d drops");
 }
 
 fn summary(model: &Model) -> Vec<Line<'static>> {
-    let Some(status) = &model.status else { return vec![Line::from("the lab is asked ...")] };
+    let Some(status) = &model.status else { return vec![Line::from("loading ...")] };
     let scene = status.scene.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let mut first = vec![
         Span::styled(scene, Style::new().bold()),
@@ -89,12 +89,12 @@ fn draw_links(frame: &mut Frame<'_>, area: Rect, model: &Model) {
         right("drops/s"),
         Cell::from("load"),
         right("dropped"),
-        Cell::from("does"),
+        Cell::from("settings"),
     ])
     .style(Style::new().add_modifier(Modifier::BOLD));
     let room = usize::from(area.height.saturating_sub(3));
     let shown = || model.rows.iter().skip(model.top).take(room);
-    // A name says more when it is whole: what a link does has the rest.
+    // A name says more when it is whole: its settings have the rest.
     let most = usize::from(area.width / 3).max(NAME);
     let longest = shown().map(|row| name(row).chars().count()).max().unwrap_or(0);
     let wide = longest.clamp(NAME, most) as u16;
@@ -253,9 +253,9 @@ mod tests {
             "{line}"
         );
         assert!(screen.join("\n").contains("pc at as1  20.0.0.10"));
-        // The rest of a large one is for what happens, which begins below the only link.
+        // The rest of a large one is for the events, which begin below the only link.
         let screen = screen_of(&model, 200, 50);
-        assert!(screen[6].contains("what happens"), "{}", screen.join("\n"));
+        assert!(screen[6].contains("events"), "{}", screen.join("\n"));
     }
 
     #[test]
@@ -281,7 +281,7 @@ mod tests {
     #[test]
     fn nothing_known_and_a_tiny_terminal_are_no_trouble() {
         let text = screen(&Model::default()).join("\n");
-        assert!(text.contains("the lab is asked"), "{text}");
+        assert!(text.contains("loading"), "{text}");
         for size in [(1, 1), (10, 3), (40, 12)] {
             screen_of(&model(), size.0, size.1);
         }

@@ -63,14 +63,14 @@ pub struct ShowArgs {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum What {
-    /// Delays over time, with the interval in which the true ones lie
+    /// Delays over time, with their error intervals
     Delay,
     /// Throughput over time
     Throughput,
     /// Who measured whom: median delay and loss
     #[default]
     Mesh,
-    /// How good clocks are
+    /// Errors of clocks
     Clocks,
     /// The paths through the network
     Traces,
