@@ -91,18 +91,20 @@ async fn status(State(node): State<Arc<Node>>) -> Response {
 
 /// The responder's answer to a read-only request.
 async fn echo(State(node): State<Arc<Node>>, request: Request) -> Response {
-    ask::<echo::service::Service>(&node, StatusCode::SERVICE_UNAVAILABLE, request).await
+    ask::<echo::service::Service>(&node, request).await
 }
 
 /// The gate's answer to a read-only request.
 async fn gate(State(node): State<Arc<Node>>, request: gate::control::Request) -> Response {
-    ask::<gate::service::Service>(&node, StatusCode::NOT_FOUND, request).await
+    ask::<gate::service::Service>(&node, request).await
 }
 
-/// A job's answer; `absent` is the status if there is no such job.
-async fn ask<S: Service>(node: &Node, absent: StatusCode, request: S::Request) -> Response {
+/// A job's answer; 404 if the job is not configured.
+async fn ask<S: Service>(node: &Node, request: S::Request) -> Response {
     let (status, error) = match node.jobs().get::<S>() {
-        None => (absent, "this job is not in the configuration of this node".to_owned()),
+        None => {
+            (StatusCode::NOT_FOUND, "this job is not in the configuration of this node".to_owned())
+        }
         Some(job) => match job.control(request).await {
             Ok(value) => return fresh(Json(value).into_response()),
             Err(error) => (StatusCode::SERVICE_UNAVAILABLE, error.to_string()),

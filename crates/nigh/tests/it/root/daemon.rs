@@ -145,7 +145,9 @@ fn http_serves_the_page_health_and_metrics_and_nothing_else() {
         assert_eq!(nigh.http(&site.node, path).unwrap().0, 200);
     }
     assert_eq!(nigh.http(&site.node, "/api/v1/echo/ledger").unwrap().0, 200);
-    assert_eq!(nigh.http(&site.node, "/nothing").unwrap().0, 404);
+    for path in ["/nothing", "/api/v1/gate", "/api/v1/gate/top", "/api/v1/probe/show"] {
+        assert_eq!(nigh.http(&site.node, path).unwrap().0, 404, "{path}");
+    }
 
     let post =
         "POST /api/v1/status HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";

@@ -46,6 +46,9 @@ fn the_gates_state_is_served_as_json_and_shown_on_the_page() {
     for (path, expected) in [("?by=nobody", 400), ("?count=1", 400)] {
         assert_eq!(nigh.http(&router, &format!("/api/v1/gate/top{path}")).unwrap().0, expected);
     }
+    for path in ["/api/v1/echo/ledger", "/api/v1/echo/top"] {
+        assert_eq!(nigh.http(&router, path).unwrap().0, 404, "{path}");
+    }
     let page = nigh.http(&router, "/").unwrap().1;
     let script = nigh.http(&router, "/status.js").unwrap().1;
     for id in ["gate-rates", "gate-refused", "gate-scans", "gate-limits"] {
