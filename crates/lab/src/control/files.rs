@@ -1,11 +1,12 @@
 //! `nigh lab gen` and `nigh lab show`: files of networks.
 
 use crate::{
-    NodeId,
+    LinkId, LinkSettings, NodeId,
     generate::{Generate, GenerateError},
     network::{Network, OpenError, Owner},
 };
 use clap::Args;
+use rustc_hash::FxHashSet;
 use serde::Serialize;
 use std::{
     fmt::Write as _,
@@ -70,15 +71,16 @@ struct Summary {
     nodes: u32,
     links: u32,
     bytes_per_node: f64,
+    /// Of links, by weight and settings.
     kinds: usize,
     prefixes: u64,
     addresses: u64,
     entries: u64,
     most_links: usize,
     most_links_at: Option<String>,
-    /// Seconds that it took to make the network, where it was made.
+    /// How long it took to make the network, where it was made.
     #[serde(skip_serializing_if = "Option::is_none")]
-    made_in: Option<f64>,
+    made_in_seconds: Option<f64>,
 }
 
 /// Makes an internet and writes it.
@@ -95,10 +97,10 @@ pub fn generate(args: &GenArgs) -> Result<String, FileError> {
     });
     bar.finish_and_clear();
     let network = network?;
-    let made_in = started.elapsed().as_secs_f64();
+    let made_in_seconds = started.elapsed().as_secs_f64();
     let write = |source| FileError::Write { path: args.file.clone(), source };
     network.save(&args.file).map_err(write)?;
-    Ok(show(&summary(&args.file, &network, Some(made_in)), args.json))
+    Ok(show(&summary(&args.file, &network, Some(made_in_seconds)), args.json))
 }
 
 /// Says what is in a file.
@@ -109,17 +111,29 @@ pub fn describe(args: &ShowArgs) -> Result<String, FileError> {
     let network = Network::open(&args.file)?;
     let mut text = show(&summary(&args.file, &network, None), args.json);
     if !args.json {
-        for kind in network.kinds().iter().take(KINDS) {
-            let _ = writeln!(text, "  links of weight {}: {}", kind.weight, kind.settings);
+        let kinds = kinds_in_use(&network);
+        for (weight, settings) in kinds.iter().take(KINDS) {
+            let _ = writeln!(text, "  links of weight {weight}: {settings}");
         }
-        if let Some(more) = network.kinds().len().checked_sub(KINDS).filter(|more| *more > 0) {
-            let _ = writeln!(text, "  and {more} kinds of links more");
+        if let Some(more) = kinds.len().checked_sub(KINDS).filter(|more| *more > 0) {
+            let _ = writeln!(text, "  and {more} more kinds of links");
         }
     }
     Ok(text)
 }
 
-fn summary(file: &Path, network: &Network, made_in: Option<f64>) -> Summary {
+/// The weights and settings that links have, each pair once.
+fn kinds_in_use(network: &Network) -> Vec<(u32, LinkSettings)> {
+    let mut in_use = vec![false; network.kinds().len()];
+    for link in 0..network.links() {
+        in_use[usize::from(network.kind_of(LinkId(link)).0)] = true;
+    }
+    let mut seen = FxHashSet::default();
+    let kinds = network.kinds().iter().zip(in_use).filter(|(_, in_use)| *in_use);
+    kinds.map(|(kind, _)| (kind.weight, kind.settings)).filter(|kind| seen.insert(*kind)).collect()
+}
+
+fn summary(file: &Path, network: &Network, made_in_seconds: Option<f64>) -> Summary {
     let degree = |node: &NodeId| network.links_of(*node).len();
     let busiest = (0..network.nodes()).map(NodeId).max_by_key(degree);
     let (mut prefixes, mut addresses) = (0, 0);
@@ -135,13 +149,13 @@ fn summary(file: &Path, network: &Network, made_in: Option<f64>) -> Summary {
         nodes: network.nodes(),
         links: network.links(),
         bytes_per_node: network.bytes() as f64 / f64::from(network.nodes().max(1)),
-        kinds: network.kinds().len(),
+        kinds: kinds_in_use(network).len(),
         prefixes,
         addresses,
         entries: network.entries(),
         most_links: busiest.as_ref().map_or(0, degree),
         most_links_at: busiest.map(|node| network.name(node).into_owned()),
-        made_in,
+        made_in_seconds,
     }
 }
 
@@ -150,7 +164,7 @@ fn show(summary: &Summary, json: bool) -> String {
         return format!("{:#}\n", serde_json::json!(summary));
     }
     let mut text = format!(
-        "{}: {} nodes, {} directed links of {} kinds, {} prefixes, {} given addresses, {} entries; {} bytes, {:.1} a node",
+        "{}: {} nodes, {} directed links of {} kinds, {} prefixes, {} explicit addresses, {} forwarding entries; {} bytes, {:.1} a node",
         summary.file.display(),
         summary.nodes,
         summary.links,
@@ -164,7 +178,7 @@ fn show(summary: &Summary, json: bool) -> String {
     if let Some(name) = &summary.most_links_at {
         let _ = write!(text, "; most links: {} at {name}", summary.most_links);
     }
-    if let Some(seconds) = summary.made_in {
+    if let Some(seconds) = summary.made_in_seconds {
         let _ = write!(text, "; made in {seconds:.1} s");
     }
     text.push('\n');
@@ -189,7 +203,17 @@ mod tests {
             assert_eq!(made[key], read[key], "{key}");
         }
         let args = ShowArgs { file, json: false };
-        assert!(describe(&args).expect("a file").contains("200 nodes"));
+        let text = describe(&args).expect("a file");
+        assert!(text.contains("200 nodes"), "{text}");
+        let kinds: Vec<_> = text.lines().filter(|line| line.starts_with("  links of")).collect();
+        let distinct: FxHashSet<_> = kinds.iter().collect();
+        assert_eq!((kinds.len(), distinct.len()), (KINDS, KINDS), "{text}");
+        let network = Network::open(&args.file).expect("a network");
+        let mut in_use = FxHashSet::default();
+        for link in (0..network.links()).map(LinkId) {
+            in_use.insert((network.weight(link), *network.settings(link)));
+        }
+        assert_eq!(made["kinds"], in_use.len());
         let missing = ShowArgs { file: folder.path().join("no"), json: false };
         assert!(describe(&missing).is_err());
     }
