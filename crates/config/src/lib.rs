@@ -59,7 +59,7 @@ pub struct BadDuration;
 
 /// Reads a duration: numbers with their units (`ns`, `us`, `ms`, `s`, `m`, `h`, `d` and longer ones),
 /// which are added up; `0` needs no unit. This is the syntax of the crate `humantime`, so
-/// `humantime_serde` reads the same and [`humantime::format_duration`] writes what is read again.
+/// `humantime_serde` reads the same and [`exact_duration`] writes what is read again.
 ///
 /// # Errors
 /// When the text is something else, or not a whole number of nanoseconds.
@@ -67,9 +67,42 @@ pub fn duration(text: &str) -> Result<Duration, BadDuration> {
     humantime::parse_duration(text).map_err(|_| BadDuration)
 }
 
+/// A day in nanoseconds.
+const DAY: u64 = 86_400_000_000_000;
+/// The units of [`exact_duration`], from large to small.
+const UNITS: [(&str, u64); 7] = [
+    ("days", DAY),
+    ("h", 3_600_000_000_000),
+    ("m", 60_000_000_000),
+    ("s", 1_000_000_000),
+    ("ms", 1_000_000),
+    ("us", 1_000),
+    ("ns", 1),
+];
+
+/// A duration in the largest unit of which it is a whole number: `180days`, where
+/// [`humantime::format_duration`] writes `5months 27days 19h 12m`. [`duration`] reads it.
+pub fn exact_duration(duration: Duration) -> String {
+    match u64::try_from(duration.as_nanos()) {
+        Ok(0) => "0s".into(),
+        Ok(DAY) => "1day".into(),
+        Ok(nanos) => decimal::whole(nanos, &UNITS),
+        // Longer than 584 years.
+        Err(_) => humantime::format_duration(duration).to_string(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn durations_are_written_in_their_largest_exact_unit() {
+        for text in ["0s", "1day", "180days", "25h", "90m", "61s", "1500ms", "1us", "999ns"] {
+            assert_eq!(exact_duration(duration(text).unwrap()), text);
+        }
+        assert_eq!(exact_duration(Duration::from_secs(3_600)), "1h");
+    }
 
     #[test]
     fn durations_have_units() {

@@ -53,7 +53,7 @@ text_schema! {
     Hosts => "prefix or address", r"^[0-9A-Fa-f:.]+(/[0-9]+)?$", ["192.0.2.0/24", "2001:db8::7"];
     Endpoint => "address with port", r"^([0-9.]+|\[.+\]):[0-9]+$", ["127.0.0.1:9160", "[::1]:9160"];
     crate::Rate => "rate", r"^\s*[0-9]+(\.[0-9]+)?\s*[A-Za-z]*(/s)?\s*$", ["800kbit", "20Mbit", "1.5Gbit"];
-    crate::Size => "size", r"^\s*[0-9]+(\.[0-9]+)?\s*[A-Za-z]*\s*$", ["1500", "64KB", "64MiB"];
+    crate::Size => "size", r"^\s*[0-9]+(\.[0-9]+)?\s*[A-Za-z]*\s*$", ["64MiB", "64KB", "1500"];
 }
 
 #[cfg(test)]

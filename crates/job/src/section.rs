@@ -77,8 +77,29 @@ pub(crate) fn file(sections: impl Iterator<Item = Section>) -> Schema {
     for transform in generator.transforms_mut() {
         transform.transform(&mut schema);
     }
-    transform_subschemas(&mut RecursiveTransform(without_null), &mut schema);
+    for transform in [without_null, exact_duration, describe_type] {
+        transform_subschemas(&mut RecursiveTransform(transform), &mut schema);
+    }
     schema
+}
+
+/// A default duration in its largest exact unit.
+fn exact_duration(schema: &mut Schema) {
+    if schema.get("title").is_none_or(|title| title != "duration") {
+        return;
+    }
+    let default = schema.get("default").and_then(Value::as_str);
+    if let Some(Ok(default)) = default.map(config::duration) {
+        schema.insert("default".into(), config::exact_duration(default).into());
+    }
+}
+
+/// The key `type` of a table that has different keys for each type.
+fn describe_type(schema: &mut Schema) {
+    if schema.get("const").is_some() && schema.get("description").is_none() {
+        let text = "The type of this table; it determines the other keys.";
+        schema.insert("description".into(), text.into());
+    }
 }
 
 /// TOML has no null: what is optional is omitted.
@@ -124,6 +145,9 @@ mod tests {
         /// The third.
         #[schemars(with = "Option<config::schema::Duration>")]
         time: Option<std::time::Duration>,
+        /// The fourth.
+        #[schemars(with = "config::schema::Duration", default = "months")]
+        long: String,
         /// The last.
         number: u8,
     }
@@ -138,6 +162,18 @@ mod tests {
         That,
     }
 
+    #[derive(JsonSchema)]
+    #[allow(dead_code, reason = "only its schema is used")]
+    #[schemars(tag = "type", rename_all = "lowercase")]
+    enum Kinds {
+        /// One kind.
+        One { key: u8 },
+    }
+
+    fn months() -> String {
+        "5months 27days 19h 12m".into()
+    }
+
     #[test]
     fn a_file_is_its_sections_without_null() {
         let schema = file([Section::new::<Table>("table")].into_iter());
@@ -146,9 +182,18 @@ mod tests {
         assert_eq!(table["properties"]["text"]["type"], "string");
         assert_eq!(table["properties"]["time"]["title"], "duration");
         assert_eq!(table["properties"]["time"]["description"], "The third.");
+        assert_eq!(table["properties"]["long"]["default"], "180days");
         assert_eq!(table["properties"]["word"]["description"], "The second.");
         assert_eq!(table["properties"]["word"]["oneOf"][1]["const"], "that");
         assert!(!schema.to_value().to_string().contains("null"));
+    }
+
+    #[test]
+    fn the_type_of_a_table_is_described() {
+        let schema = file([Section::new::<Kinds>("kinds")].into_iter());
+        let kind = &schema.get("properties").unwrap()["kinds"]["oneOf"][0]["properties"]["type"];
+        assert_eq!(kind["const"], "one");
+        assert_eq!(kind["description"], "The type of this table; it determines the other keys.");
     }
 
     #[test]

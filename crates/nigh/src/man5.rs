@@ -144,8 +144,22 @@ fn word(variant: &Value) -> Option<(&str, &str)> {
     Some((variant["const"].as_str()?, variant["description"].as_str()?))
 }
 
+/// The values of a key that has only a few: `"auto"` or `"native"`.
+fn one_of(schema: &Value) -> Option<String> {
+    let words: Vec<Value> = match schema["enum"].as_array() {
+        Some(values) => values.clone(),
+        None => words(schema).into_iter().map(|(word, _)| word.into()).collect(),
+    };
+    let quoted: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+    let (last, others) = quoted.split_last()?;
+    Some(if others.is_empty() { last.clone() } else { format!("{} or {last}", others.join(", ")) })
+}
+
 /// The type of a key's value, in words.
 fn kind(schema: &Value) -> String {
+    if let Some(value) = schema.get("const") {
+        return format!("`{value}`");
+    }
     if let Some(title) = schema["title"].as_str() {
         let example = schema["examples"][0].as_str().map(|it| format!(" such as `\"{it}\"`"));
         return format!("{title}{}", example.unwrap_or_default());
@@ -166,8 +180,7 @@ fn kind(schema: &Value) -> String {
             }
         }
         (Some("boolean"), _) => "boolean".into(),
-        _ if !words(schema).is_empty() || schema["enum"].is_array() => "one of the words".into(),
-        _ => "string".into(),
+        _ => one_of(schema).map_or_else(|| "string".into(), |words| format!("one of {words}")),
     }
 }
 
@@ -176,7 +189,7 @@ fn plural(kind: &str) -> String {
     let (noun, rest) = kind.split_at(kind.find(" such as").unwrap_or(kind.len()));
     match noun {
         noun if noun.starts_with("list of") => format!("lists{}{rest}", &noun["list".len()..]),
-        "one of the words" => "words".into(),
+        noun if noun.starts_with("one of ") => noun["one of ".len()..].into(),
         "prefix" => format!("prefixes{rest}"),
         "prefix or address" => format!("prefixes or addresses{rest}"),
         "address with port" => format!("addresses with ports{rest}"),
