@@ -17,14 +17,14 @@ Exit codes:
   3  no daemon answers on the control socket; no lab runs
   4  a masked capture contains data of its original
   5  status shown, but not healthy
-`nigh lab run` and `nigh lab exec` return the exit code of the command that they run, or 128 plus the
-number of the signal that ended it; 127 if it is not found, 126 if it cannot be run; `nigh lab exec`
-returns 125 if the host cannot be entered.
+`nigh lab run` and `nigh lab exec` return the exit code of the command that they run, or 128 \
+plus the number of the signal that ended it; 127 if it is not found, 126 if it cannot be run; \
+`nigh lab exec` returns 125 if the host cannot be entered.
 
 Example:
   nigh check && nigh run";
 
-/// One program for the edge of a network: anycast echo, distance ranking, measurement, traffic control and emulation
+/// One program for the edge of a network: anycast echo, distance ranking, emulation, measurement, traffic control and anonymization
 #[derive(Debug, Parser)]
 #[command(name = "nigh", version, after_help = EXIT_CODES, max_term_width = 100)]
 #[command(subcommand_required = true, arg_required_else_help = true)]

@@ -11,7 +11,7 @@ use std::{
 /// Arguments of `nigh mask live`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  nigh mask live eth0 --policy research --key campus.key --write campus.pcapng --rotate-interval 1h --files 48\n  nigh mask live eth0 --policy strict --filter 'udp port 53' --write - | tshark -r -\n  nigh mask live eth0 --policy flows --forget --sample 100 --duration 1h --write flows.pcapng\n  nigh mask live eth0 --policy research --key campus.key --tap masked0 & suricata -i masked0"
+    after_help = "Examples:\n  nigh mask live eth0 --policy research --key campus.key \\\n    --write campus.pcapng --rotate-interval 1h --files 48\n  nigh mask live eth0 --policy strict --filter 'udp port 53' --write - | tshark -r -\n  nigh mask live eth0 --policy flows --forget --sample 100 --duration 1h --write flows.pcapng\n  nigh mask live eth0 --policy research --key campus.key --tap masked0 & suricata -i masked0"
 )]
 pub struct LiveArgs {
     /// The interface whose packets are masked

@@ -44,7 +44,8 @@ pub enum Command {
 const SEND_EXAMPLES: &str = "\
 Examples:
   nigh psock send big.iso --key both-ends.key --path 192.0.2.1:7000 --path 198.51.100.1:7000
-  tar c photos | nigh psock send --key both-ends.key --path '%eth0>192.0.2.1:7000' --path '%eth1>192.0.2.1:7000'
+  tar c photos | nigh psock send --key both-ends.key \\
+    --path '%eth0>192.0.2.1:7000' --path '%eth1>192.0.2.1:7000'
   nigh psock send big.iso --key both-ends.key --listen 0.0.0.0:7000";
 
 const RECV_EXAMPLES: &str = "\
@@ -56,7 +57,8 @@ Examples:
 const PROXY_EXAMPLES: &str = "\
 Examples:
   nigh psock proxy --key both-ends.key --listen 0.0.0.0:7000 --to 127.0.0.1:80
-  nigh psock proxy --key both-ends.key --from 127.0.0.1:8080 --path 192.0.2.1:7000 --path 198.51.100.1:7000
+  nigh psock proxy --key both-ends.key --from 127.0.0.1:8080 \\
+    --path 192.0.2.1:7000 --path 198.51.100.1:7000
   curl http://127.0.0.1:8080/          # where the second of them runs";
 
 /// Arguments of `nigh psock send`.
