@@ -185,9 +185,9 @@ pub enum Set {
         #[arg(allow_negative_numbers = true)]
         value: String,
     },
-    /// Set an interface of a router UP or DOWN, with its links in both directions
+    /// Set an interface of a router up or down, with its links in both directions
     #[command(arg_required_else_help = true)]
-    #[command(after_help = "Example:\n  nigh oracle set interface 10.0.0.1 2 DOWN")]
+    #[command(after_help = "Example:\n  nigh oracle set interface 10.0.0.1 2 down")]
     Interface {
         /// Address or name of the router
         router: RouterName,
@@ -365,10 +365,8 @@ impl From<SideArg> for Side {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum InterfaceState {
     /// In use
-    #[value(name = "UP")]
     Up,
     /// Out of use
-    #[value(name = "DOWN")]
     Down,
 }
 
@@ -525,7 +523,7 @@ impl Set {
                 format!("{}: {name} {value}{unit}", link.shown())
             }
             Self::Interface { router, interface, state } => {
-                let state = if *state == InterfaceState::Up { "UP" } else { "DOWN" };
+                let state = if *state == InterfaceState::Up { "up" } else { "down" };
                 format!("interface {interface} of router {router}: {state}")
             }
             Self::Metric { name, cost } => format!("metric {name}: {}", cost.join(" ")),

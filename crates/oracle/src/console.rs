@@ -271,11 +271,13 @@ mod tests {
         assert_eq!(request("print networks INTERNAL"), networks);
         let [from, to] = ["130.149.1.7", "8.8.8.8"].map(|address| address.parse().unwrap());
         assert_eq!(request("print path 130.149.1.7 8.8.8.8"), Request::Path { from, to });
-        let router = crate::control::RouterName("10.0.0.1".into());
-        assert_eq!(
-            request("set interface 10.0.0.1 2 DOWN"),
-            Request::SetInterface { router, interface: 2, up: false }
-        );
+        for (state, up) in [("up", true), ("down", false), ("DOWN", false)] {
+            let router = crate::control::RouterName("10.0.0.1".into());
+            assert_eq!(
+                request(&format!("set interface 10.0.0.1 2 {state}")),
+                Request::SetInterface { router, interface: 2, up }
+            );
+        }
         for (property, text, value) in [
             ("bandwidth", "100Mbit", 100.0),
             ("bandwidth", "1.5G", 1500.0),

@@ -231,7 +231,7 @@ pub fn render_links(links: &[LinkStatus]) -> String {
             from.to_string(),
             to.to_string(),
             id.to_string(),
-            if *up { "UP" } else { "DOWN" }.to_owned(),
+            if *up { "up" } else { "down" }.to_owned(),
             properties.bandwidth.to_string(),
             properties.latency.to_string(),
             properties.weight.to_string(),

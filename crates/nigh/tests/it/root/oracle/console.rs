@@ -15,7 +15,7 @@ fn what_is_known_is_printed() {
     assert!(columns(&routers).contains(&vec!["10.0.0.1", "berlin", "2", "1", "0"]), "{routers}");
     assert!(columns(&routers).contains(&vec!["10.8.0.2", "east", "1", "0", "1"]), "{routers}");
     let links = stage.done(&["print", "links", "berlin"]);
-    let row = vec!["10.0.0.1", "10.0.0.2", "0", "UP", "1000", "1.5", "10", "0", "0"];
+    let row = vec!["10.0.0.1", "10.0.0.2", "0", "up", "1000", "1.5", "10", "0", "0"];
     assert!(columns(&links).contains(&row) && links.lines().count() == 3, "{links}");
     let networks = stage.done(&["print", "networks", "internal"]);
     assert!(columns(&networks).contains(&vec!["192.0.2.0/24", "10.0.0.1"]), "{networks}");
@@ -41,7 +41,7 @@ fn what_is_known_is_printed() {
         assert!(path.lines().any(|found| found == line), "{line} in {path}");
     }
     let hops = columns(&path);
-    assert!(hops.iter().any(|hop| hop.starts_with(&["10.0.0.3", "10.8.0.2", "3", "UP"])), "{path}");
+    assert!(hops.iter().any(|hop| hop.starts_with(&["10.0.0.3", "10.8.0.2", "3", "up"])), "{path}");
     let none = stage.done(&["print", "path", "192.0.2.9", UNKNOWN]);
     assert!(none.contains("no path") && none.contains("cost default: unknown"), "{none}");
     let json: Value =

@@ -22,8 +22,8 @@ fn a_plain_socket_gets_the_order_and_a_change_of_a_link_moves_it() {
     assert_eq!(changed, "link 10.0.0.3 -> east: bandwidth 1000 Mbit/s\n");
     // The change is in force when it is answered.
     assert_eq!(stage.order(), [EAST, WEST, UNKNOWN]);
-    let changed = stage.done(&["set", "interface", "10.0.0.3", "3", "DOWN"]);
-    assert_eq!(changed, "interface 3 of router 10.0.0.3: DOWN\n");
+    let changed = stage.done(&["set", "interface", "10.0.0.3", "3", "down"]);
+    assert_eq!(changed, "interface 3 of router 10.0.0.3: down\n");
     assert_eq!(stage.order(), [WEST, UNKNOWN, EAST], "the east cannot be reached");
     stage.done(&["set", "interface", "10.0.0.3", "3", "up"]);
     assert_eq!(stage.order(), [EAST, WEST, UNKNOWN]);
