@@ -25,7 +25,7 @@ pub struct CaptureArgs {
     /// A node; or a link: `A-B` for both directions, `'A>B'` for one
     #[arg(value_name = "NODE|LINK")]
     pub what: String,
-    /// The pcapng file; `-` is standard output
+    /// The pcapng file; `-` is stdout
     #[arg(short, long, value_name = "FILE")]
     pub write: PathBuf,
     /// End after so many packets
@@ -40,7 +40,7 @@ pub struct CaptureArgs {
     /// Bytes that are kept of each packet
     #[arg(short, long, default_value_t = 262_144, value_name = "BYTES")]
     pub snap: u32,
-    /// The lab, by its process's number or its scene's name [default: the only one]
+    /// The lab, by process id or scene name [default: the only one]
     #[arg(long, value_name = "LAB")]
     pub lab: Option<String>,
     /// Print at the end as JSON how many packets were captured and lost: to stdout, or to stderr where

@@ -72,9 +72,9 @@ pub enum Command {
 /// Arguments of `nigh mask file`.
 #[derive(Debug, Args)]
 pub struct FileArgs {
-    /// The capture; `-` is standard input
+    /// The capture; `-` is stdin
     input: PathBuf,
-    /// The masked capture; `-` is standard output
+    /// The masked capture; `-` is stdout
     output: PathBuf,
     /// The policy: strict, research, flows, debug, or a file
     #[arg(long, value_name = "POLICY")]
@@ -381,7 +381,7 @@ fn until_its_end(
     (Some(summary), ran.and(ended))
 }
 
-/// Reports the result: to people on standard error; programs, as a line of JSON, on standard output unless
+/// Reports the result: to people on stderr; programs, as a line of JSON, on stdout unless
 /// the capture went there.
 fn print_summary(
     what: &(impl Serialize + Display),

@@ -48,7 +48,7 @@ pub enum ConsoleError {
     /// The terminal cannot be read.
     #[error("cannot read the terminal: {0}")]
     Terminal(#[from] ReadlineError),
-    /// Standard output cannot be written.
+    /// Stdout cannot be written.
     #[error("cannot print: {0}")]
     Print(#[from] io::Error),
 }

@@ -14,7 +14,7 @@ use std::io::{self, BufRead, ErrorKind, Write};
 /// Which lab is meant, and how it is answered.
 #[derive(Clone, Debug, Args)]
 pub struct Which {
-    /// The lab, by its process id or the name of its scene [default: the only one]
+    /// The lab, by process id or scene name [default: the only one]
     #[arg(long, value_name = "LAB", global = true)]
     pub lab: Option<String>,
     /// Print the answer as JSON

@@ -27,7 +27,7 @@ const EVERY: Duration = Duration::from_secs(1);
 /// Arguments of `nigh lab view`.
 #[derive(Clone, Debug, Args)]
 pub struct ViewArgs {
-    /// The lab, by its process's number or its scene's name [default: the only one]
+    /// The lab, by process id or scene name [default: the only one]
     #[arg(long, value_name = "LAB")]
     pub lab: Option<String>,
 }

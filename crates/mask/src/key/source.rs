@@ -10,7 +10,7 @@ pub struct Source {
     /// The key of the data set, as `nigh mask key` makes it
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
-    /// A program with its arguments that writes the key to its standard output; no shell reads it
+    /// A program with its arguments that writes the key to its stdout; no shell reads it
     #[arg(long, value_name = "PROGRAM ARG...")]
     key_command: Option<String>,
     /// The key of this name in the kernel's keyring of the session or of the user, of type `user`

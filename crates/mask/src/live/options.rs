@@ -67,7 +67,7 @@ pub struct LiveArgs {
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 pub struct Target {
-    /// Write a pcapng file, which replaces an old one; `-` is standard output
+    /// Write a pcapng file, which replaces an old one; `-` is stdout
     #[arg(long, value_name = "FILE")]
     pub write: Option<PathBuf>,
     /// Write pcapng to this named pipe, which is created if missing; without a reader packets are lost

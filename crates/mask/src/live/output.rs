@@ -125,8 +125,8 @@ pub enum OutputError {
         "{0:?} is not the name of a TAP device: 1 to 15 letters and digits, without '/' and '%'"
     )]
     Name(String),
-    /// Standard output is one stream.
-    #[error("standard output cannot be rotated: give a file")]
+    /// Stdout is one stream.
+    #[error("stdout cannot be rotated: give a file")]
     Rotated,
     /// There is no TAP device.
     #[error(transparent)]
@@ -177,7 +177,7 @@ impl Statistics {
 /// Where packets go.
 #[derive(Debug)]
 pub enum Output {
-    /// To files, or standard output.
+    /// To files, or stdout.
     Files(Files),
     /// To whoever reads a pipe.
     Pipe(Pipe),

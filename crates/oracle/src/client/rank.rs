@@ -21,7 +21,7 @@ Examples:
   nigh oracle rank --server oracle.example.net --source 192.0.2.0/24 203.0.113.0/24 198.51.100.7
   cut -f1 peers.txt | nigh oracle rank - --json")]
 pub struct Args {
-    /// Addresses and prefixes of both families to rank; `-` reads them from standard input
+    /// Addresses and prefixes of both families to rank; `-` reads them from stdin
     #[arg(required = true, value_name = "CANDIDATE")]
     pub candidates: Vec<String>,
     /// Which oracle is asked.

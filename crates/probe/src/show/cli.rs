@@ -51,7 +51,7 @@ pub struct ShowArgs {
     /// The folder of the archive [default: probe in node.state of the configuration file]
     #[arg(long, value_name = "DIR")]
     pub archive: Option<PathBuf>,
-    /// Write a picture into this file; - is the standard output
+    /// Write a picture into this file; `-` is stdout
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
     pub svg: Option<PathBuf>,
     /// Print as JSON what the archive has; of the mesh its cells
@@ -116,7 +116,7 @@ pub fn run(args: &ShowArgs, archive: &Path) -> Result<(), ShowError> {
     };
     let text = args.render(&entries, now_ns, look);
     let error = |source| ShowError::Write {
-        path: out.clone().unwrap_or_else(|| PathBuf::from("the standard output")),
+        path: out.clone().unwrap_or_else(|| PathBuf::from("stdout")),
         source,
     };
     match &out {

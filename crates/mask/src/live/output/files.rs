@@ -65,10 +65,10 @@ pub struct Files {
 }
 
 impl Files {
-    /// Begins the first file; `-` is standard output. One that is not rotated replaces what is there.
+    /// Begins the first file; `-` is stdout. One that is not rotated replaces what is there.
     ///
     /// # Errors
-    /// When it cannot be made, or standard output is to be rotated.
+    /// When it cannot be made, or stdout is to be rotated.
     pub fn create(
         head: Head,
         path: &Path,

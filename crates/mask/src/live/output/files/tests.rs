@@ -160,8 +160,8 @@ fn files_of_before_stay() {
 fn a_file_that_cannot_be_written_is_named() {
     let rotation = Rotation { bytes: Some(1), ..Rotation::default() };
     let create = |path: &str, rotation| Files::create(head(), Path::new(path), rotation, at(0));
-    let error = create("-", rotation).expect_err("standard output").to_string();
-    assert_eq!(error, "standard output cannot be rotated: give a file");
+    let error = create("-", rotation).expect_err("stdout").to_string();
+    assert_eq!(error, "stdout cannot be rotated: give a file");
     let error = create("/nonexistent/a.pcapng", rotation).expect_err("no folder").to_string();
     assert!(error.starts_with("/nonexistent/a-20261123T160000Z.pcapng: "), "{error}");
     let error = create("/dev/full", Rotation::default()).expect_err("no room").to_string();
