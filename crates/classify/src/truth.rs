@@ -106,7 +106,7 @@ impl Table {
                     (capture, transport, client, server, application, how)
                 }
                 _ => {
-                    return Err(wrong("CAPTURE TRANSPORT CLIENT SERVER APPLICATION HOW is wanted"));
+                    return Err(wrong("expected CAPTURE TRANSPORT CLIENT SERVER APPLICATION HOW"));
                 }
             };
             let transport = match transport {
@@ -304,7 +304,7 @@ mod tests {
     #[test]
     fn lines_that_are_wrong_have_their_number() {
         for (text, says) in [
-            ("\na tcp b", "line 2: CAPTURE TRANSPORT CLIENT SERVER APPLICATION HOW is wanted"),
+            ("\na tcp b", "line 2: expected CAPTURE TRANSPORT CLIENT SERVER APPLICATION HOW"),
             ("a sctp *:* *:* x plain", "line 1: the transport is tcp, udp or any"),
             ("a tcp *:* *:99999 x plain", "line 1: an end is ADDRESS:PORT, each of both may be *"),
             ("a tcp *:* *:9 x other", "line 1: the last word is plain or hidden"),

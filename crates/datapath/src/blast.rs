@@ -63,8 +63,8 @@ pub enum LiveError {
     Frame(&'static str),
     /// The program was not loaded.
     #[error(
-        "loading bpf/blast.bpf.c: {0:#}; it takes CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON \
-         (be root) and Linux 5.18 or later"
+        "loading bpf/blast.bpf.c: {0:#}; it needs CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON \
+         (run as root) and Linux 5.18 or later"
     )]
     Load(#[source] libbpf_rs::Error),
     /// The receiving program was not attached.
@@ -90,7 +90,7 @@ pub enum LiveError {
     #[error("reading the counters of the in-kernel engine: {0:#}")]
     Read(#[source] libbpf_rs::Error),
     /// A network namespace could not be made or named.
-    #[error("making or naming a network namespace: {0}; be root")]
+    #[error("making or naming a network namespace: {0}; run as root")]
     Namespace(#[source] io::Error),
 }
 

@@ -22,7 +22,7 @@ const RECEIVE_BUFFER: usize = 32 << 20;
 
 /// A socket could not be opened.
 #[derive(Debug, thiserror::Error)]
-#[error("opening a {kind} socket: {source}; it takes CAP_NET_RAW (be root)")]
+#[error("opening a {kind} socket: {source}; it needs CAP_NET_RAW (run as root)")]
 pub struct OpenError {
     kind: &'static str,
     source: io::Error,

@@ -128,7 +128,7 @@ impl Tap {
         let fd = file.as_raw_fd();
         // SAFETY: the request is as large as the kernel expects and outlives the call.
         unsafe { tunsetiff(fd, &raw const request) }
-            .map_err(|error| failed("making the device (it takes CAP_NET_ADMIN)", error.into()))?;
+            .map_err(|error| failed("making the device (needs CAP_NET_ADMIN)", error.into()))?;
         let size = HEADER as libc::c_int;
         // SAFETY: the kernel reads one int.
         unsafe { tunsetvnethdrsz(fd, &raw const size) }

@@ -205,7 +205,7 @@ impl Queue {
         // SAFETY: the call takes three integers.
         let fd = unsafe { libc::socket(libc::AF_XDP, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
         if fd < 0 {
-            return Err(("socket (it takes CAP_NET_RAW)", io::Error::last_os_error()));
+            return Err(("socket (needs CAP_NET_RAW)", io::Error::last_os_error()));
         }
         // SAFETY: the call succeeded, so this is a new descriptor that nobody else owns.
         let socket = unsafe { OwnedFd::from_raw_fd(fd) };

@@ -319,7 +319,7 @@ fn an_old_key_is_refused_with_the_new_one_named() {
     let registry = registry(&Log::default());
     let errors = |text: &str| read(&registry, text).err().unwrap_or_default();
     // The new key is not missing: it is there, under its old name.
-    let old = "one.number: `number` has another name now: write `one.value`";
+    let old = "one.number: `number` was renamed to `one.value`";
     assert_eq!(errors("[one]\nnumber = 5\n"), [old]);
     // Other mistakes of the section are reported with it, and other sections have their own keys.
     let unknown = "two.number: unknown key `number`: there are `value`, `fails`";
@@ -328,10 +328,7 @@ fn an_old_key_is_refused_with_the_new_one_named() {
     let always = "one.fails: unknown value `always`: there are `never`, `open`, `start`, `prepare`, `commit`";
     assert_eq!(found, [old, always, missing, unknown]);
     // So is a section's.
-    assert_eq!(
-        errors("[old]\nvalue = 1\n[two]\nvalue = 1\n"),
-        ["old: `old` has another name now: write `one`"]
-    );
+    assert_eq!(errors("[old]\nvalue = 1\n[two]\nvalue = 1\n"), ["old: `old` was renamed to `one`"]);
     assert_eq!(errors(""), [": no job is configured: add a section `[one]`, `[two]` or `[three]`"]);
 }
 

@@ -149,7 +149,8 @@ pub struct CleanArgs {
 fn address(text: &str) -> Result<SocketAddr, String> {
     let port = || text.parse().map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
     text.parse().or_else(|_| port()).map_err(|_| {
-        "an address with a port is wanted, as 127.0.0.1:9161 or [::1]:9161, or a port".to_owned()
+        "expected an address with a port, such as 127.0.0.1:9161 or [::1]:9161, or a port"
+            .to_owned()
     })
 }
 

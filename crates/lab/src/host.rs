@@ -107,7 +107,7 @@ impl Namespace {
         }
         let made = on_a_thread(|| {
             unshare(CloneFlags::CLONE_NEWNET)
-                .map_err(HostError::refused(name, "making it (it takes CAP_SYS_ADMIN)"))?;
+                .map_err(HostError::refused(name, "making it (needs CAP_SYS_ADMIN)"))?;
             let mark = Owner::this().mark();
             netlink::prepare_loopback(&mark)
                 .map_err(|error| HostError::Netlink(name.to_owned(), error))?;
@@ -170,7 +170,7 @@ impl Namespace {
     /// Moves the calling thread into the namespace.
     pub(crate) fn enter_for_good(&self) -> Result<(), HostError> {
         setns(&self.file, CloneFlags::CLONE_NEWNET)
-            .map_err(HostError::refused(&self.name, "entering it (it takes CAP_SYS_ADMIN)"))
+            .map_err(HostError::refused(&self.name, "entering it (needs CAP_SYS_ADMIN)"))
     }
 
     /// The process that made it, if that was a lab.
@@ -272,7 +272,7 @@ pub(crate) fn unnamed<R: Send>(
 ) -> Result<R, HostError> {
     on_a_thread(|| {
         unshare(CloneFlags::CLONE_NEWNET)
-            .map_err(HostError::refused(what, "making it (it takes CAP_SYS_ADMIN)"))?;
+            .map_err(HostError::refused(what, "making it (needs CAP_SYS_ADMIN)"))?;
         closure()
     })
 }

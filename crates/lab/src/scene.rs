@@ -197,7 +197,7 @@ impl From<Business> for Relation {
 fn relation<'de, D: Deserializer<'de>>(from: D) -> Result<Business, D::Error> {
     let word = String::deserialize(from)?;
     if word == "inside" {
-        return Err(D::Error::custom("`inside` has another name now: write `internal`"));
+        return Err(D::Error::custom("`inside` was renamed to `internal`"));
     }
     Business::deserialize(IntoDeserializer::<D::Error>::into_deserializer(word))
 }

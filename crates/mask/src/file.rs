@@ -90,7 +90,10 @@ impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { frames, masked, other_links, no_interface, bytes_in, bytes_out, truncated } =
             self;
-        write!(f, "{masked} of {frames} packets masked: {bytes_in} bytes became {bytes_out}")?;
+        write!(
+            f,
+            "{masked} of {frames} packets masked, {bytes_in} bytes read, {bytes_out} written"
+        )?;
         if *other_links > 0 {
             write!(f, "; {other_links} skipped: unknown link type")?;
         }

@@ -106,17 +106,17 @@ fn check(args: &CheckArgs) -> Outcome {
     }
     let result = config::load(&args.config);
     if args.json {
-        let (report, good) = match &result {
+        let (report, valid) = match &result {
             Ok(loaded) => (&loaded.report, true),
             Err(LoadError::Wrong(report)) => (report, false),
             Err(_) => return Ok(result.map(|_| Exit::Done)?),
         };
-        print_json(&json!({ "file": report.file, "good": good, "findings": report.findings }))?;
-        return Ok(Exit::of(good));
+        print_json(&json!({ "file": report.file, "valid": valid, "findings": report.findings }))?;
+        return Ok(Exit::of(valid));
     }
     let loaded = result.map_err(explain)?;
     let _ = io::stderr().write_all(loaded.report.render().as_bytes());
-    Ok(print(&format!("{} is good\n", args.config.display()))?)
+    Ok(print(&format!("{} is valid\n", args.config.display()))?)
 }
 
 /// Asks the daemon that `target` names.

@@ -58,7 +58,7 @@ impl Order {
         serde_json::from_slice(text).map_err(|error| {
             let keys: serde_json::Map<_, _> = serde_json::from_slice(text).unwrap_or_default();
             match RENAMED.iter().find(|(old, _)| keys.contains_key(*old)) {
-                Some((old, new)) => format!("`{old}` has another name now: write `{new}`"),
+                Some((old, new)) => format!("`{old}` was renamed to `{new}`"),
                 None => error.to_string(),
             }
         })
@@ -108,8 +108,8 @@ mod tests {
         };
         assert_eq!(read("").expect("an order").what, What::Throughput);
         for (more, why) in [
-            (r#","length":"5s""#, "`length` has another name now: write `duration`"),
-            (r#","means":"udp""#, "`means` has another name now: write `transport`"),
+            (r#","length":"5s""#, "`length` was renamed to `duration`"),
+            (r#","means":"udp""#, "`means` was renamed to `transport`"),
             (r#","speed":1"#, "unknown field `speed`"),
         ] {
             let error = read(more).expect_err("refused");

@@ -78,7 +78,7 @@ pub enum OpenError {
     },
     /// What is pinned could not be read, made or removed.
     #[error(
-        "cannot keep the gate's maps in {path}: {source}; it takes a folder of a BPF file system that this user may write to: `mount -t bpf bpf /sys/fs/bpf`, or, for a user other than root, one at /run/nigh-bpf that belongs to that user (contrib/nigh.service)"
+        "cannot keep the gate's maps in {path}: {source}; it needs a folder of a BPF file system that this user may write to: `mount -t bpf bpf /sys/fs/bpf`, or, for a user other than root, one at /run/nigh-bpf that belongs to that user (contrib/nigh.service)"
     )]
     Pin {
         /// The folder.
@@ -114,7 +114,7 @@ pub enum AttachError {
     },
     /// The kernel refuses.
     #[error(
-        "cannot attach the gate to interface {ifindex}: {source}; it takes an interface of this network namespace, CAP_NET_ADMIN, CAP_BPF and Linux 6.6"
+        "cannot attach the gate to interface {ifindex}: {source}; it needs an interface of this network namespace, CAP_NET_ADMIN, CAP_BPF and Linux 6.6"
     )]
     Refused {
         /// The interface.
@@ -124,7 +124,7 @@ pub enum AttachError {
     },
     /// The driver refuses.
     #[error(
-        "cannot refuse in the driver of interface {ifindex} in {mode} mode: {source}; another XDP program may be there (`bpftool net`), or the driver has none: try the other mode, or refuse above it"
+        "cannot refuse in the driver of interface {ifindex} in {mode} mode: {source}; another XDP program may be there (`bpftool net`), or the driver has none: try the other mode, or set refuse_at = \"stack\""
     )]
     Driver {
         /// The interface.

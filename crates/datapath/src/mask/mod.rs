@@ -61,7 +61,7 @@ pub enum AttachError {
     },
     /// The kernel refuses.
     #[error(
-        "cannot attach the mask to interface {ifindex}: {source}; it takes an interface of this network namespace, CAP_NET_ADMIN, CAP_BPF and Linux 6.12"
+        "cannot attach the mask to interface {ifindex}: {source}; it needs an interface of this network namespace, CAP_NET_ADMIN, CAP_BPF and Linux 6.12"
     )]
     Refused {
         /// The interface.
@@ -76,7 +76,7 @@ pub enum AttachError {
 pub enum KeyError {
     /// The kernel has no such cipher.
     #[error(
-        "the kernel has no cipher ecb(aes) for programs (error {0}): it takes CONFIG_CRYPTO_AES, CONFIG_CRYPTO_ECB and Linux 6.12"
+        "the kernel has no cipher ecb(aes) for programs (error {0}): it needs CONFIG_CRYPTO_AES, CONFIG_CRYPTO_ECB and Linux 6.12"
     )]
     Cipher(i32),
     /// The kernel refuses.

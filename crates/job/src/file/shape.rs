@@ -113,7 +113,7 @@ impl<'a, 'i> Reader<'a, 'i> {
                 format!("`{name}` is before the first section: ")
             };
             if let Some((_, new)) = self.renamed_key(name) {
-                let message = format!("`{name}` has another name now: write `{new}`");
+                let message = format!("`{name}` was renamed to `{new}`");
                 self.error(key.span(), name, message);
                 continue;
             }
@@ -189,7 +189,7 @@ impl<'a, 'i> Reader<'a, 'i> {
             let plain = position::without_indices(&key);
             let Some((_, new)) = self.renamed_key(&plain) else { continue };
             let old = key.rsplit('.').next().unwrap_or(&key);
-            self.error(span.clone(), &key, format!("`{old}` has another name now: write `{new}`"));
+            self.error(span.clone(), &key, format!("`{old}` was renamed to `{new}`"));
             // Beside the old one where it is in the same table, which an index may lead to.
             let beside = key.rsplit_once('.').zip(new.rsplit_once('.'));
             new_keys.push(match beside {

@@ -208,7 +208,7 @@ fn check_reports_problems_and_exits_with_1() {
     std::fs::write(&path, GOOD).unwrap();
     let output = nigh(&["check", "-c", name]);
     assert_eq!(output.status.code(), Some(0));
-    assert_eq!(stdout(&output), format!("{name} is good\n"));
+    assert_eq!(stdout(&output), format!("{name} is valid\n"));
 
     std::fs::write(&path, GOOD.replace("addresses", "adresses")).unwrap();
     let output = nigh(&["check", "-c", name]);
@@ -223,7 +223,7 @@ fn check_reports_problems_and_exits_with_1() {
     let output = nigh(&["check", "--json", "-c", name]);
     assert_eq!(output.status.code(), Some(1));
     let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(value["good"], false);
+    assert_eq!(value["valid"], false);
     assert_eq!(value["findings"][0]["key"], "echo.adresses");
     assert_eq!(value["findings"][0]["line"], 3);
     // `run` checks the file by the same rules, before it touches anything.
@@ -239,13 +239,13 @@ fn check_shows_warnings_of_a_good_file() {
     std::fs::write(&path, format!("{GOOD}[anycast]\nprefixes = [\"192.0.2.0/24\"]\n")).unwrap();
     let output = nigh(&["check", "-c", name]);
     assert_eq!(output.status.code(), Some(0));
-    assert_eq!(stdout(&output), format!("{name} is good\n"));
+    assert_eq!(stdout(&output), format!("{name} is valid\n"));
     let warning = "warning: anycast.upstream: there is none, so nothing is announced\n";
     assert!(stderr(&output).starts_with(warning), "{}", stderr(&output));
     let output = nigh(&["check", "--json", "-c", name]);
     assert_eq!((output.status.code(), stderr(&output)), (Some(0), String::new()));
     let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(value["good"], true);
+    assert_eq!(value["valid"], true);
     assert_eq!(value["findings"][0]["severity"], "warning");
     assert_eq!(value["findings"][0]["key"], "anycast.upstream");
 }

@@ -52,7 +52,7 @@ pub enum OpenError {
 #[derive(Debug, thiserror::Error)]
 pub enum QueryError {
     /// There is none.
-    #[error("there is no archive {}: name the folder where a station keeps its own", .0.display())]
+    #[error("there is no archive {}: use --archive DIR", .0.display())]
     Missing(PathBuf),
     /// SQLite does not read it.
     #[error("cannot read the archive {}: {source}", .path.display())]

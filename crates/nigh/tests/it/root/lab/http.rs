@@ -259,7 +259,7 @@ fn an_address_in_use_is_reported_before_anything_is_made() {
     );
     let (code, printed) = run("localhost:80");
     assert_eq!(code, Some(2), "{printed}");
-    assert!(printed.contains("an address with a port is wanted"), "{printed}");
+    assert!(printed.contains("expected an address with a port"), "{printed}");
 }
 
 #[test]

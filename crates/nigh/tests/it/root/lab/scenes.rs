@@ -25,7 +25,7 @@ fn mistakes_are_reported_with_line_column_and_key() {
             "between = [\"r1\", \"r2\"]",
             "relation = \"inside\"\nbetween = [\"r1\", \"r2\"]",
             "scene.toml:12:12",
-            "link[0].relation: `inside` has another name now: write `internal`",
+            "link[0].relation: `inside` was renamed to `internal`",
         ),
         (
             "attach = \"r2\"",
