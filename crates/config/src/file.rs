@@ -6,7 +6,7 @@
 
 use std::{
     fs::{File, Permissions},
-    io::{self, Read, Write},
+    io::{self, ErrorKind, Read, Write},
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
 };
@@ -26,7 +26,7 @@ const LONGEST_PRIVATE: usize = 64 << 10;
 #[derive(Debug, thiserror::Error)]
 pub enum PrivateError {
     /// The system refuses to read it.
-    #[error("cannot read {}: {source}", path.display())]
+    #[error("cannot open {}: {source}", path.display())]
     Read {
         /// The file.
         path: PathBuf,
@@ -86,7 +86,13 @@ pub fn write_private(path: &Path, content: &[u8]) -> io::Result<()> {
 pub fn create_private(path: &Path, content: &[u8]) -> io::Result<()> {
     let folder = folder_of(path);
     let file = draft(folder, PRIVATE, |file| file.write_all(content))?;
-    file.persist_noclobber(path).map_err(|error| error.error)?;
+    file.persist_noclobber(path).map_err(|error| match error.error.kind() {
+        ErrorKind::AlreadyExists => {
+            let what = "it exists; remove it or choose another name";
+            io::Error::new(ErrorKind::AlreadyExists, what)
+        }
+        _ => error.error,
+    })?;
     File::open(folder)?.sync_all()
 }
 
@@ -154,7 +160,8 @@ mod tests {
         let path = folder.path().join("key");
         create_private(&path, b"first").unwrap();
         let error = create_private(&path, b"second").unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(error.kind(), ErrorKind::AlreadyExists);
+        assert_eq!(error.to_string(), "it exists; remove it or choose another name");
         assert_eq!(fs::read(&path).unwrap(), b"first");
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o7777, PRIVATE);
         assert_eq!(names(folder.path()), ["key"]);

@@ -31,7 +31,7 @@ pub type Renamed = &'static [(&'static str, &'static str)];
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// The file cannot be opened or read.
-    #[error("cannot read {path}: {source}")]
+    #[error("cannot open {path}: {source}")]
     Read {
         /// The file.
         path: PathBuf,

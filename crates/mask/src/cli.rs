@@ -137,6 +137,22 @@ pub enum PolicyCommand {
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CliError {
+    /// A capture or policy cannot be opened.
+    #[error("cannot open {}: {source}", .path.display())]
+    Open {
+        /// Which.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// A key cannot be created.
+    #[error("cannot create {}: {source}", .path.display())]
+    Create {
+        /// Its file.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
     /// A file cannot be read or written.
     #[error("{}: {source}", .path.display())]
     File {
@@ -248,7 +264,8 @@ fn execute(command: &Command, json: bool) -> Result<Exit, CliError> {
         Command::Policy(command) => policy(command, json),
         Command::Key { id, file } => {
             if !id {
-                key::create(file).map_err(failed(file))?;
+                let create = |source| CliError::Create { path: file.clone(), source };
+                key::create(file).map_err(create)?;
             }
             let hex = key::id(&read_key(file)?);
             Ok(match (json, id) {
@@ -265,6 +282,10 @@ fn failed(path: &Path) -> impl Fn(io::Error) -> CliError {
     move |source| CliError::File { path: path.clone(), source }
 }
 
+fn open(path: &Path) -> Result<File, CliError> {
+    File::open(path).map_err(|source| CliError::Open { path: path.to_owned(), source })
+}
+
 fn file(args: &FileArgs, json: bool) -> Result<Exit, CliError> {
     let (policy, _) = read_policy(&args.policy)?;
     let key = key_for(&args.key, &args.policy, &policy)?;
@@ -273,7 +294,7 @@ fn file(args: &FileArgs, json: bool) -> Result<Exit, CliError> {
     let (input, bytes): (Box<dyn Read + Send>, Option<u64>) = if is_stream(&args.input) {
         (Box::new(io::stdin()), None)
     } else {
-        let file = File::open(&args.input).map_err(failed(&args.input))?;
+        let file = open(&args.input)?;
         let there = file.metadata().map_err(failed(&args.input))?;
         let same = fs::metadata(&args.output)
             .is_ok_and(|it| (it.dev(), it.ino()) == (there.dev(), there.ino()) && it.is_file());
@@ -311,13 +332,13 @@ fn check(masked: &Path, against: &Path, html: Option<&Path>, json: bool) -> Resu
     }) {
         return Err(CliError::Page(page.to_owned()));
     }
-    let open = |path: &Path| -> Result<(Box<dyn Read + Send>, ProgressBar), CliError> {
-        let file = File::open(path).map_err(failed(path))?;
+    let start = |path: &Path| -> Result<(Box<dyn Read + Send>, ProgressBar), CliError> {
+        let file = open(path)?;
         let bar = progress::bytes(file.metadata().ok().map(|there| there.len()));
         Ok((unpack(bar.wrap_read(file)).map_err(failed(path))?, bar))
     };
-    let (original, read) = open(against)?;
-    let (result, looked) = open(masked)?;
+    let (original, read) = start(against)?;
+    let (result, looked) = start(masked)?;
     let report = check::check(original, result)?;
     [read, looked].iter().for_each(ProgressBar::finish_and_clear);
     if let Some(page) = html {
@@ -405,7 +426,7 @@ fn read_policy(name: &str) -> Result<(Policy, String), CliError> {
         Some((_, text)) => (*text).to_owned(),
         None => fs::read_to_string(name).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => CliError::NoPolicy(name.to_owned()),
-            _ => failed(Path::new(name))(error),
+            _ => CliError::Open { path: name.into(), source: error },
         })?,
     };
     let wrong = |source| CliError::Policy { name: name.to_owned(), source };
@@ -457,7 +478,7 @@ fn policy(command: &PolicyCommand, json: bool) -> Result<Exit, CliError> {
 fn explained(policy: &Policy, capture: &Path, number: u64) -> Result<Explanation, CliError> {
     let mut secrets =
         Secrets::new(&*key::fresh()?, MappingName::CryptoPan).map_err(JobError::from)?;
-    let input = unpack(File::open(capture).map_err(failed(capture))?).map_err(failed(capture))?;
+    let input = unpack(open(capture)?).map_err(failed(capture))?;
     let (mut count, mut found) = (0, None);
     let read = capture::read::<Found>(input, |frame, _| {
         count += 1;

@@ -25,7 +25,7 @@ const FILE_LIMIT: u64 = 1 << 20;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file cannot be read.
-    #[error("cannot read {}: {source}", path.display())]
+    #[error("cannot open {}: {source}", path.display())]
     Read {
         /// The file.
         path: PathBuf,

@@ -111,7 +111,7 @@ pub struct ImportOptions {
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     /// A file cannot be read.
-    #[error("cannot read {}: {error}", file.display())]
+    #[error("cannot open {}: {error}", file.display())]
     Read {
         /// The file.
         file: PathBuf,

@@ -59,7 +59,7 @@ pub enum FormatError {
 #[derive(Debug, Error)]
 pub enum OpenError {
     /// It cannot be read.
-    #[error("cannot read the network {path}: {why}")]
+    #[error("cannot open {path}: {why}")]
     Io {
         /// The file.
         path: PathBuf,

@@ -263,7 +263,7 @@ fn failures_are_one_sentence_and_the_documented_code() {
     assert_eq!(missing.status.code(), Some(1));
     assert_eq!(
         stderr(&missing),
-        "nigh: cannot read /nonexistent/nigh.toml: No such file or directory (os error 2)\n"
+        "nigh: cannot open /nonexistent/nigh.toml: No such file or directory (os error 2)\n"
     );
     assert_eq!(nigh(&["frobnicate"]).status.code(), Some(2));
     let log = nigh(&["run", "-c", "/nonexistent", "--log", "a=b=c"]);

@@ -179,11 +179,14 @@ fn errors_come_with_what_to_do() {
             "nigh has strict, research, flows, debug",
         ),
         (&["file", "--policy", "bad.toml", "in.pcap", "out"], "did you mean \"ipv4.source\"?"),
-        (&["file", "--policy", "strict", "none.pcap", "out"], "none.pcap: No such file"),
+        (
+            &["file", "--policy", "strict", "none.pcap", "out"],
+            "cannot open none.pcap: No such file",
+        ),
         (&["file", "--policy", "strict", "no.pcap", "out"], "no.pcap: neither pcap nor pcapng"),
         (&["file", "--policy", "strict", "in.pcap", "in.pcap"], "in.pcap is the capture itself"),
         (&["policy", "check", "bad.toml"], "there is no field \"ipv4.sorce\""),
-        (&["key", "in.pcap"], "in.pcap: File exists"),
+        (&["key", "in.pcap"], "cannot create in.pcap: it exists; remove it or choose another name"),
     ] {
         let done = nigh(folder, words);
         assert_eq!(done.status.code(), Some(1), "{words:?}");

@@ -166,6 +166,22 @@ pub enum CommandError {
         /// Why.
         source: io::Error,
     },
+    /// What is to be sent cannot be opened.
+    #[error("cannot open {}: {source}", file.display())]
+    Open {
+        /// The file.
+        file: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// A file for a key cannot be created.
+    #[error("cannot create {}: {source}", file.display())]
+    Create {
+        /// The file.
+        file: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
     /// What is sent cannot be read.
     #[error("reading {}: {source}", file.display())]
     Read {

@@ -17,7 +17,8 @@ pub(super) fn send(args: &SendArgs) -> Result<(), CommandError> {
     let (mut from, length): (Box<dyn Read>, _) = if is_standard(&args.file) {
         (Box::new(io::stdin().lock()), None)
     } else {
-        let file = File::open(&args.file).map_err(unread)?;
+        let unopened = |source| CommandError::Open { file: args.file.clone(), source };
+        let file = File::open(&args.file).map_err(unopened)?;
         let meta = file.metadata().map_err(unread)?;
         if meta.is_dir() {
             return Err(unread(io::Error::from(ErrorKind::IsADirectory)));

@@ -123,7 +123,7 @@ impl fmt::Display for Notices {
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// It cannot be read.
-    #[error("cannot read {}: {error}", path.display())]
+    #[error("cannot open {}: {error}", path.display())]
     Read {
         /// The file.
         path: PathBuf,

@@ -106,7 +106,7 @@ fn damaged_files_are_refused() {
 fn missing_files_are_reported_with_their_name() {
     let error = Network::open(std::path::Path::new("/none/internet.nigh")).err();
     let text = error.map(|error| error.to_string()).unwrap_or_default();
-    assert!(text.starts_with("cannot read the network /none/internet.nigh: "), "{text}");
+    assert!(text.starts_with("cannot open /none/internet.nigh: "), "{text}");
 }
 
 /// Makes the checksum right.

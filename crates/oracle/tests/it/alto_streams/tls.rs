@@ -56,7 +56,7 @@ fn mistakes_in_files() {
     let empty = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
     let no_key = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
     for (certificate, key, parts) in [
-        (files.folder.path().join("none"), key.clone(), ["none", "cannot read"]),
+        (files.folder.path().join("none"), key.clone(), ["none", "cannot open"]),
         (key.clone(), key.clone(), ["good.key", "no certificate"]),
         (files.write("1", broken), key.clone(), ["/1", "not in PEM"]),
         (files.write("2", empty), key.clone(), ["/2", "cannot be used"]),

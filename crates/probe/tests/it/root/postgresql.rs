@@ -345,7 +345,7 @@ fn over_a_network_it_is_tls_with_the_right_authority_and_a_password_from_a_file(
             (attempt(&readable, &authority), "others than its owner can use"),
             (
                 attempt(Path::new("/nonexistent"), &authority),
-                "the password: cannot read /nonexistent",
+                "the password: cannot open /nonexistent",
             ),
         ] {
             let folder = TempDir::new().expect("a folder");

@@ -89,7 +89,7 @@ fn mistakes_are_reported_with_line_column_and_key() {
 fn a_network_comes_from_a_file_beside_the_scene() {
     let scene = "[lab]\nnetwork = \"none.nigh\"\n";
     let text = complaint(scene);
-    assert!(text.contains("cannot read the network none.nigh"), "{text}");
+    assert!(text.contains("cannot open none.nigh"), "{text}");
 }
 
 #[test]

@@ -103,7 +103,7 @@ fn a_dump_of_routes_that_cannot_be_read_ails_the_node() {
     let stage = stage.restart(&(sections(&file, "") + &more));
     assert_eq!(stage.order(), [WEST, EAST, UNKNOWN], "what is known is ranked");
     let (code, body) = stage.nigh.http(&stage.node, "/healthz").unwrap();
-    assert!(code == 503 && body.contains("/none is failed: cannot read"), "{body}");
+    assert!(code == 503 && body.contains("/none is failed: cannot open"), "{body}");
     // What is there and cannot be read is tried again, though it has not changed.
     std::fs::create_dir(stage.files.path().join("none")).unwrap();
     let stage = stage.restart(&(sections(&file, "") + &more));
