@@ -3,13 +3,13 @@
  * Reflects unauthenticated STAMP test packets (RFC 8762, section 4.3.1) where the driver hands the
  * frame over, so that both of the reflector's timestamps are taken there.
  *
- *   frame -> our address and port? -> a sender agreed on? -> right? -> its rate? -> reflected
+ *   frame -> our address and port? -> of a known session? -> right? -> its rate? -> reflected
  *            no: to the kernel        no: to the sockets     no: dropped, by reason
  *
  * A session is a source address and an SSID (RFC 8972, section 3); each counts what is reflected in
  * it. The packet is turned into its reply in place and keeps its length. What follows the base
  * packet is copied, as by a reflector without extensions: their U flags stay set. Sessions that
- * need extensions or authentication are not agreed on here but at the sockets, see
+ * need extensions or authentication are not handled here but at the sockets, see
  * docs/decisions/152.
  *
  * Both timestamps are one reading of the clock: between them there would be less than what one

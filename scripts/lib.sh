@@ -34,7 +34,7 @@ as_root() {
 
 # Cargo builds as the user who calls, but what it runs (tests, benchmarks) needs root for network
 # namespaces: cargo puts this in front of the programs that it has built. Without sudo, tests that
-# need root are left out.
+# need root are skipped.
 root_runner() {
 	if [ "$(id -u)" -ne 0 ] && command -v sudo >/dev/null; then
 		local triple

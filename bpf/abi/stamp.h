@@ -15,12 +15,12 @@
 enum stamp_count {
 	STAMP_OTHER,	    /* to the kernel: for no address and port of the reflector */
 	STAMP_REFLECTED,    /* reflected here */
-	STAMP_PASS_SENDER,  /* to the sockets: of no sender that is agreed on here */
+	STAMP_PASS_SENDER,  /* to the sockets: of no session here */
 	STAMP_PASS_FORM,    /* to the sockets: fragments, options, lengths that do not fit */
 	STAMP_TOO_SHORT,    /* dropped: it ends before the base packet does */
 	STAMP_BAD_CHECKSUM, /* dropped: the IPv4 header's or UDP's checksum is wrong */
 	STAMP_CORRUPT,	    /* dropped: the multiplier of its Error Estimate is zero */
-	STAMP_OVER_RATE,    /* dropped: more than is agreed on */
+	STAMP_OVER_RATE,    /* dropped: beyond the rate of its session */
 	STAMP_COUNTS,
 };
 
@@ -36,7 +36,7 @@ struct stamp_service {
 	__u16 unused;
 };
 
-/* A sender that is agreed on: a session's source address and its SSID. */
+/* What identifies a session: its source address and its SSID. */
 struct stamp_sender {
 	__u8 address[16];
 	__be16 ssid;

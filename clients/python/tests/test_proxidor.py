@@ -165,7 +165,7 @@ class Asking(unittest.TestCase):
             Oracle("127.0.0.1", server.port, timeout=0.05, tries=5).rank(self.asked)
             self.assertGreater(server.seen, 1)
 
-    def test_strangers_replies_are_passed_over(self) -> None:
+    def test_replies_of_unknown_peers_are_skipped(self) -> None:
         with Server(lambda request: [b"x", reversed_reply(request, 7), reversed_reply(request)]) as server:
             self.assertEqual(len(Oracle("127.0.0.1", server.port).rank(self.asked)), 3)
 

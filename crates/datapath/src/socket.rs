@@ -140,8 +140,8 @@ impl Socket {
         usize::try_from(sent).map_err(|_| io::Error::last_os_error())
     }
 
-    /// Receives up to [`BATCH`] packets; waits for the first one only. None when it was patient in
-    /// vain.
+    /// Receives up to [`BATCH`] packets; waits for the first one only. None if none came within the
+    /// timeout.
     ///
     /// # Errors
     /// When the kernel reports one for the socket.

@@ -100,7 +100,7 @@ fn without_a_source_all_that_is_known_is_equal_but_for_adjustments() {
 }
 
 #[test]
-fn a_default_router_has_a_row_and_is_where_strangers_are() {
+fn a_default_router_has_a_row_and_is_where_unknown_peers_are() {
     let mut policy = policy(&["latency"], vec![]);
     let mut builder = mesh(&policy);
     // A router without prefixes: otherwise no request comes from it.

@@ -97,7 +97,7 @@ async fn a_nonce_does_not_outlive_its_server() {
 
 /// No body of an unauthenticated client is read, not even one that is too large; a user's stream is opened and controlled.
 #[tokio::test]
-async fn strangers_and_streams() {
+async fn unauthenticated_clients_and_streams() {
     let served = Served::guarded(access());
     let mut client = served.client().await;
     let large = "x".repeat(2 << 20);

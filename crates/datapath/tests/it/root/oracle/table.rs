@@ -6,7 +6,7 @@ use super::network::{Network, net};
 use datapath::oracle::{Ledger, MetricRows, UNKNOWN, Verdict};
 use std::borrow::Cow;
 
-/// 10.0.n.0/24 is in group n, whose place is 9 - n; what else there is is unknown. The unknown peer is in
+/// 10.0.n.0/24 is in group n, whose rank is 9 - n; everything else is unknown. The unknown peer is in
 /// group 1; sources in group 2 have no row.
 fn network() -> Network {
     let mut routes: Vec<_> = (1..10).map(|n| (net([10, 0, n as u8, 0], 24), n)).collect();
