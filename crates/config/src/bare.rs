@@ -35,7 +35,7 @@ impl JsonSchema for Bandwidth {
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "anyOf": [Rate::json_schema(generator), { "type": "number" }] })
+        json_schema!({ "anyOf": [Rate::json_schema(generator), { "type": "number", "minimum": 0 }] })
     }
 }
 

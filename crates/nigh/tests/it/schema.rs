@@ -114,12 +114,22 @@ fn check(schema: &Value, value: &Value, at: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The configurations in the pages, the example of the man page and a seed of the fuzz target, each
+/// A section that no page shows.
+const BGP_LS: &str = r#"
+[[oracle.bgp_ls]]
+peer = "198.51.100.1"
+peer_as = 3
+local_as = 2
+default_bandwidth = "10Gbit"
+"#;
+
+/// The configurations in the pages, the section above, the example of the man page and a seed of the fuzz target, each
 /// with where it stands.
 fn configurations() -> Vec<(String, toml::Table)> {
     let seed = crate::docs::repository().join("fuzz/seeds/config/full.toml");
     let mut all = vec![
         ("man5.rs".to_owned(), man5::EXAMPLE.parse().unwrap()),
+        ("BGP_LS".to_owned(), BGP_LS.parse().unwrap()),
         ("full.toml".to_owned(), std::fs::read_to_string(seed).unwrap().parse().unwrap()),
     ];
     for page in pages() {

@@ -61,7 +61,7 @@ impl Speaker {
             feed: Arc::clone(&feed),
             hold: config.hold,
             max_objects: config.max_objects,
-            bandwidth: config.default_bandwidth,
+            bandwidth: config.default_bandwidth.0 as f64 / 1e6,
             graph: Graph::new(config.max_objects),
             counted: Counters::default(),
             fresh: false,

@@ -5,7 +5,7 @@ use bgp::{
     config::{BgpUpstream, Password, Upstream},
     value::Asn,
 };
-use config::Problem;
+use config::{Bandwidth, Problem};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::{
@@ -104,8 +104,8 @@ pub struct BgpLsConfig {
     #[schemars(range(min = 1))]
     pub max_objects: usize,
     /// Bandwidth of links that are advertised without one: `10Gbit`; a number alone is Mbit/s.
-    #[serde(default = "bandwidth", deserialize_with = "config::read_mbit")]
-    pub default_bandwidth: f64,
+    #[serde(default = "bandwidth")]
+    pub default_bandwidth: Bandwidth,
 }
 
 fn listen() -> Vec<SocketAddr> {
@@ -132,8 +132,8 @@ fn max_objects() -> usize {
     500_000
 }
 
-fn bandwidth() -> f64 {
-    10_000.0
+fn bandwidth() -> Bandwidth {
+    Bandwidth(10_000_000_000)
 }
 
 impl BmpConfig {
@@ -193,7 +193,7 @@ impl BgpLsConfig {
                 "0 refuses every object; give the most nodes, links and prefixes together";
             problems.push(Problem::new("max_objects", message));
         }
-        if !self.default_bandwidth.is_finite() || self.default_bandwidth <= 0.0 {
+        if self.default_bandwidth == Bandwidth(0) {
             let message = "the bandwidth must be above 0; give a rate, such as \"10Gbit\"";
             problems.push(Problem::new("default_bandwidth", message));
         }
