@@ -177,13 +177,16 @@ fn bracketed(words: Vec<Inline>, is_required: bool) -> Vec<Inline> {
 
 /// The variables that the command reads.
 fn environment(command: &Command, all: bool, page: &mut Vec<u8>) -> io::Result<()> {
-    let has = |option: &str| all || options(command).any(|arg| arg.get_long() == Some(option));
+    let has = |option: fn(&Arg) -> bool| all || options(command).any(option);
+    // `--log` of other commands is a file.
+    let log = has(|arg| arg.get_env().is_some_and(|variable| variable == "RUST_LOG"));
+    let socket = has(|arg| arg.get_long() == Some("socket"));
     let mut roff = Roff::new();
-    for (option, variable, text) in [
-        ("socket", SOCKET_VARIABLE, "The daemon's control socket, without --socket and --config."),
-        ("log", "RUST_LOG", "What nigh run logs, without --log."),
+    for (is_read, variable, text) in [
+        (socket, SOCKET_VARIABLE, "The daemon's control socket, without --socket and --config."),
+        (log, "RUST_LOG", "What nigh run logs, without --log."),
     ] {
-        if has(option) {
+        if is_read {
             roff.control("TP", []).text([bold(variable)]).text([roman(text)]);
         }
     }

@@ -191,6 +191,13 @@ fn man_pages_are_made_for_every_subcommand() {
         }
         assert!(!page.contains("EXTRA") && !page.contains("Examples:"), "{name}");
     }
+    // `--log` of these is an audit record.
+    for name in ["nigh-mask-file", "nigh-mask-live"] {
+        let page = std::fs::read_to_string(folder.join(format!("{name}.1"))).unwrap();
+        assert!(!page.contains("RUST_LOG"), "{name}: {page}");
+    }
+    let page = std::fs::read_to_string(folder.join("nigh-run.1")).unwrap();
+    assert!(page.contains("What nigh run logs"), "{page}");
     let page = stdout(&nigh(&["man", "-"]));
     assert!(page.contains(".TH nigh 1"));
     assert!(page.contains("no daemon answers on the control socket"), "{page}");
