@@ -39,7 +39,7 @@ pub struct Running {
     services: Vec<Box<dyn AnyService>>,
     /// The names of all known jobs.
     known: Vec<&'static str>,
-    /// Held during a reload, so that two do not mix.
+    /// Held during a reload and during the stop, so that they do not mix.
     reload: Mutex<()>,
 }
 
@@ -190,8 +190,9 @@ impl Running {
         }
     }
 
-    /// Stops all jobs, the last first.
+    /// Stops all jobs, the last first; a reload that has begun ends before that.
     pub async fn stop(&self) {
+        let _alone = self.reload.lock().await;
         for service in self.services.iter().rev() {
             service.stop().await;
         }

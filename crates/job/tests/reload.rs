@@ -276,6 +276,26 @@ fn a_section_that_comes_or_goes_changes_nothing() {
 }
 
 #[test]
+fn a_stop_waits_for_a_reload() {
+    run(async {
+        for (fails, last_step) in [(None, "finish"), (Some(("three", "commit")), "roll back")] {
+            let log = Log::default();
+            let registry = registry(&log);
+            let running = start(&registry, &file(1, None)).await.unwrap();
+            log.lock().unwrap().clear();
+            let new = read(&registry, &file(2, fails)).unwrap();
+            // The stop begins while the first commit waits.
+            let (reloaded, ()) = tokio::join!(running.reload(new), running.stop());
+            assert_eq!(reloaded.is_ok(), fails.is_none());
+            let log = log.lock().unwrap();
+            let steps: Vec<&str> = log.iter().map(|line| line.split_once(' ').unwrap().1).collect();
+            let expected = [[last_step; 3], ["stop"; 3]].concat();
+            assert_eq!(steps, expected, "{log:?}");
+        }
+    });
+}
+
+#[test]
 fn a_start_that_fails_leaves_nothing_behind() {
     run(async {
         let log = Log::default();
