@@ -6,7 +6,7 @@
 //! |---|---|---|
 //! | rate | [`Rate`]: `text.parse()`, serde, or as the type of a flag | `20mbit`, `1.5Gbit`, `20 Mbit/s`, `1G` |
 //! | bandwidth, latency and loss | [`Bandwidth`], [`mbit`], [`milliseconds`], [`share`] | `100Mbit`, `5ms`, `1%`; old files have `100`, `5`, `0.01` |
-//! | size | [`Size`]: `text.parse()`, serde, or as the type of a flag | `64KB`, `64KiB`, `100M`, `1500` |
+//! | size | [`Size`]: `text.parse()`, serde, or as the type of a flag; [`bytes`] as a `value_parser` | `64KB`, `64KiB`, `100M`, `1500` |
 //! | duration | [`duration`] as a `value_parser`; `humantime_serde` in structs | `100ms`, `1.5s`, `1h 30m` |
 //! | prefix | [`ipnet::IpNet`]; [`host_bits`] says whether bits are set after its length | `192.0.2.0/24` |
 //!
@@ -40,7 +40,7 @@ pub use rate::{BadRate, Rate};
 pub use rules::{
     MAX_RATE, bad_interface, bucket, host_bits, interfaces, prefixes, source_prefixes,
 };
-pub use size::{BadSize, Size};
+pub use size::{BadSize, Size, bytes};
 
 use std::time::Duration;
 

@@ -2,7 +2,7 @@
 
 use crate::decimal;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
-use std::{fmt, str::FromStr};
+use std::{fmt, ops::RangeInclusive, str::FromStr};
 
 /// A number of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -68,6 +68,18 @@ impl Serialize for Size {
     }
 }
 
+/// The parser of a flag for bytes: reads a [`Size`] in a range.
+pub fn bytes<T: TryFrom<u64>>(
+    range: RangeInclusive<u64>,
+) -> impl Fn(&str) -> Result<T, String> + Clone {
+    move |text| {
+        let Size(bytes) = text.parse().map_err(|error: BadSize| error.to_string())?;
+        let bytes = Some(bytes).filter(|bytes| range.contains(bytes));
+        let bytes = bytes.and_then(|bytes| T::try_from(bytes).ok());
+        bytes.ok_or_else(|| format!("{text} is not in {}..={}", range.start(), range.end()))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -90,6 +102,15 @@ mod tests {
         for text in ["", "K", "10X", "64kb", "-1", "1e3", "0.5B", "99999999999999G", "1.", "é"] {
             assert_eq!(text.parse::<Size>(), Err(BadSize), "{text}");
         }
+    }
+
+    #[test]
+    fn a_flag_for_bytes_has_a_range() {
+        let read = bytes::<u32>(64..=65_535);
+        assert_eq!(["64", "64KB", "1KiB"].map(&read), [64, 64_000, 1024].map(Ok));
+        let error = |text| read(text).expect_err(text);
+        assert_eq!(error("64KiB"), "64KiB is not in 64..=65535");
+        assert!(error("much").starts_with("expected bytes"));
     }
 
     proptest! {

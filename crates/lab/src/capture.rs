@@ -38,7 +38,8 @@ pub struct CaptureArgs {
     #[arg(long, hide = true, value_parser = config::renamed_flag("--duration TIME"))]
     pub seconds: Option<String>,
     /// Bytes that are kept of each packet
-    #[arg(short, long, default_value_t = 262_144, value_name = "BYTES")]
+    #[arg(short, long, default_value_t = 262_144, value_name = "BYTES",
+          value_parser = config::bytes::<u32>(0..=u32::MAX.into()))]
     pub snap: u32,
     /// The lab, by process id or scene name [default: the only one]
     #[arg(long, value_name = "LAB")]

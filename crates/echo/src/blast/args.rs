@@ -43,7 +43,7 @@ pub struct Args {
     pub duration: Option<Duration>,
     /// Bytes of a frame, Ethernet header and check sequence included, as RFC 2544 counts them
     /// [default: 64, or 82 for IPv6]
-    #[arg(short, long, value_name = "BYTES")]
+    #[arg(short, long, value_name = "BYTES", value_parser = config::bytes::<usize>(0..=u64::MAX))]
     pub size: Option<usize>,
     /// Threads that send
     #[arg(short, long, value_name = "THREADS", default_value_t = 1,

@@ -38,7 +38,7 @@ pub struct LiveArgs {
     #[arg(long, value_enum, default_value_t = Direction::Both)]
     pub direction: Direction,
     /// Bytes of a packet to inspect; longer packets are cut
-    #[arg(long, value_name = "BYTES", default_value_t = 65_535, value_parser = value_parser!(u32).range(64..=65_535))]
+    #[arg(long, value_name = "BYTES", default_value_t = 65_535, value_parser = config::bytes::<u32>(64..=65_535))]
     pub snap: u32,
     /// Where masked packets go.
     #[command(flatten)]
@@ -82,7 +82,7 @@ pub struct Target {
 #[derive(Debug, Args)]
 #[group(id = "turns", multiple = true)]
 pub struct Turns {
-    /// Begin a new file before one has more than so many bytes, such as 100M (K, M, G: powers of 1000)
+    /// Begin a new file before one has more than so many bytes, such as 100MB or 64MiB
     #[arg(long, value_name = "BYTES", conflicts_with_all = ["fifo", "tap"], value_parser = bytes)]
     pub rotate_size: Option<u64>,
     /// Begin a new file when a full period of UTC is over, such as 1h on the hour; whole seconds
@@ -180,6 +180,7 @@ mod tests {
         let live = parse("--write out.pcapng").expect("arguments");
         assert_eq!((live.interface.as_str(), live.policy.as_str()), ("eth0", "strict"));
         assert_eq!((live.sample, live.snap, live.direction), (1, 65_535, Direction::Both));
+        assert_eq!(parse("--write - --snap 64KB").expect("arguments").snap, 64_000);
         assert!(live.filter.is_none() && live.duration.is_none() && live.count.is_none());
     }
 
