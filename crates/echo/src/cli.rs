@@ -6,7 +6,7 @@ use crate::{
 };
 use clap::{Args, Subcommand};
 use ipnet::IpNet;
-use job::command::{AnswerError, ControlCommand, Failure, read};
+use job::command::{AnswerError, ControlCommand, read};
 use serde_json::Value;
 
 /// `nigh echo ...`
@@ -83,7 +83,7 @@ pub struct ListArgs {
 impl ControlCommand for Command {
     type Request = Request;
 
-    fn request(&self) -> Result<Request, Failure> {
+    fn request(&self) -> Result<Request, job::Error> {
         Ok(match self {
             Self::Ledger => Request::Ledger,
             Self::Top { count } => Request::Top { count: *count },

@@ -20,6 +20,8 @@ pub enum Exit {
     Done,
     /// It failed or was refused.
     Failed,
+    /// The command line is invalid.
+    Usage,
     /// No daemon answers, or no lab runs.
     NoDaemon,
     /// A masked capture contains data of its original.
@@ -46,6 +48,7 @@ impl Exit {
         match self {
             Self::Done => 0,
             Self::Failed => 1,
+            Self::Usage => 2,
             Self::NoDaemon => 3,
             Self::Leak => 4,
             Self::Unhealthy => 5,
@@ -100,8 +103,8 @@ pub trait ControlCommand {
     ///
     /// # Errors
     ///
-    /// An argument has no such meaning.
-    fn request(&self) -> Result<Self::Request, Failure>;
+    /// The command line is invalid.
+    fn request(&self) -> Result<Self::Request, Error>;
 
     /// The answer as text for people; ends with a newline.
     ///

@@ -200,7 +200,10 @@ pub fn run(
             }
         }
         Command::View(args) => view(args)?,
-        Command::Gen(args) => print(&files::generate(args)?)?,
+        Command::Gen(args) => {
+            let made = files::generate(args);
+            print(&made.map_err(|error| Failure::new(error.exit(), error))?)?
+        }
         Command::Show(args) => print(&files::describe(args)?)?,
     })
 }

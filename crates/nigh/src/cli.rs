@@ -335,7 +335,8 @@ mod tests {
 
     #[test]
     fn the_help_has_every_code() {
-        for exit in [Exit::Done, Exit::Failed, Exit::NoDaemon, Exit::Leak, Exit::Unhealthy] {
+        use Exit::{Done, Failed, Leak, NoDaemon, Unhealthy, Usage};
+        for exit in [Done, Failed, Usage, NoDaemon, Leak, Unhealthy] {
             let code = format!("\n  {}  ", exit.code());
             assert!(EXIT_CODES.contains(&code), "{exit:?}");
         }

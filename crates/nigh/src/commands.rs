@@ -149,7 +149,7 @@ fn tell(daemon: &DaemonArgs, request: &Request, render: impl Fn(&Value) -> Strin
 
 /// Carries out a command that the daemon's job of this name answers.
 fn ask_job(daemon: &DaemonArgs, job: &str, command: &impl ControlCommand) -> Outcome {
-    let request = command.request()?;
+    let request = command.request().map_err(|error| Failure::new(Exit::Usage, error))?;
     let path = daemon.target.path().map_err(explain)?;
     let progress = command.progress();
     let answer = client::ask_job(&path, job, &request);

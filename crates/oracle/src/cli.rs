@@ -9,7 +9,7 @@ use crate::{
 };
 use clap::{Args, Subcommand, ValueEnum};
 use ipnet::IpNet;
-use job::command::{AnswerError, ControlCommand, Failure, read};
+use job::command::{AnswerError, ControlCommand, read};
 use serde_json::Value;
 use std::{net::IpAddr, path::PathBuf};
 use topo::{ExternalPath, LinkProperties};
@@ -427,7 +427,7 @@ impl<T: Args> Operation<T> {
 impl<T: Args> ControlCommand for Operation<T> {
     type Request = Request;
 
-    fn request(&self) -> Result<Request, Failure> {
+    fn request(&self) -> Result<Request, job::Error> {
         Ok(match self {
             Self::Status { .. } => Request::Status,
             Self::Print { what, .. } => what.clone().request(),

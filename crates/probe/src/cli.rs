@@ -10,7 +10,7 @@ use crate::{
 };
 use clap::{Args, Subcommand};
 use config::Bandwidth;
-use job::command::{AnswerError, ControlCommand, Exit, Failure, read};
+use job::command::{AnswerError, ControlCommand, Exit, read};
 use serde_json::Value;
 use std::{
     any::Any,
@@ -240,7 +240,7 @@ impl Test {
 impl ControlCommand for Operation {
     type Request = Request;
 
-    fn request(&self) -> Result<Request, Failure> {
+    fn request(&self) -> Result<Request, job::Error> {
         Ok(match self {
             Self::Run { test } => Request::Run(test.order()),
             Self::Status => Request::Status,

@@ -12,7 +12,7 @@ use clap::{
 };
 use classify::label::Category;
 use ipnet::IpNet;
-use job::command::{AnswerError, ControlCommand, Failure, read};
+use job::command::{AnswerError, ControlCommand, read};
 use serde_json::Value;
 
 /// The request to the daemon.
@@ -192,7 +192,7 @@ fn categories() -> impl TypedValueParser<Value = Category> {
 impl ControlCommand for Operation {
     type Request = Request;
 
-    fn request(&self) -> Result<Request, Failure> {
+    fn request(&self) -> Result<Request, job::Error> {
         Ok(match self {
             Self::Status => Request::Status,
             Self::Flows(args) => Request::Flows(FlowsOrder {

@@ -6,6 +6,7 @@ use crate::{
     network::{Network, OpenError, Owner},
 };
 use clap::Args;
+use job::command::Exit;
 use rustc_hash::FxHashSet;
 use serde::Serialize;
 use std::{
@@ -61,6 +62,16 @@ pub enum FileError {
         /// The system's error.
         source: io::Error,
     },
+}
+
+impl FileError {
+    /// How the command ends.
+    pub fn exit(&self) -> Exit {
+        match self {
+            Self::Generate(_) => Exit::Usage,
+            _ => Exit::Failed,
+        }
+    }
 }
 
 /// What is in a network's file.
@@ -228,7 +239,9 @@ mod tests {
         let file = folder.path().join("internet.nigh");
         let wrong = Generate { transit: 1.5, ..Generate::default() };
         let args = GenArgs { file: file.clone(), generate: wrong, json: false };
-        assert!(matches!(generate(&args), Err(FileError::Generate(_))));
+        let error = generate(&args).expect_err("transit out of range");
+        assert!(matches!(error, FileError::Generate(_)));
+        assert_eq!(error.exit(), Exit::Usage);
         assert!(!file.exists());
     }
 }

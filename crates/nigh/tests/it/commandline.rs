@@ -272,7 +272,16 @@ fn failures_are_one_sentence_and_the_documented_code() {
         stderr(&missing),
         "nigh: cannot open /nonexistent/nigh.toml: No such file or directory (os error 2)\n"
     );
-    assert_eq!(nigh(&["frobnicate"]).status.code(), Some(2));
+    for line in [
+        "frobnicate",
+        "gate why tcp",
+        "oracle rank foo",
+        "lab gen /nonexistent/internet.nigh --transit 3",
+        "lab gen /nonexistent/internet.nigh --nodes 0",
+    ] {
+        let output = nigh(&line.split(' ').collect::<Vec<_>>());
+        assert_eq!(output.status.code(), Some(2), "{line}: {}", stderr(&output));
+    }
     let log = nigh(&["run", "-c", "/nonexistent", "--log", "a=b=c"]);
     assert!(stderr(&log).starts_with("nigh: --log a=b=c: "), "{}", stderr(&log));
 }

@@ -2,13 +2,13 @@
 
 use super::{ClientError, ServerArgs, exchange::Exchange};
 use crate::{
-    candidate::Candidate,
+    candidate::{Candidate, NotACandidate},
     proxidor::{Query, Rcode},
 };
 use ipnet::IpNet;
 use job::command::{Exit, print_result};
 use serde::Serialize;
-use std::{fmt, io::Read, time::Duration};
+use std::{fmt, io::Read, str::FromStr, time::Duration};
 
 /// How often a request is sent at most.
 const TRIES: u32 = 3;
@@ -23,7 +23,7 @@ Examples:
 pub struct Args {
     /// Addresses and prefixes of both families to rank; `-` reads them from stdin
     #[arg(required = true, value_name = "CANDIDATE")]
-    pub candidates: Vec<String>,
+    pub candidates: Vec<Word>,
     /// Which oracle is asked.
     #[command(flatten)]
     pub server: ServerArgs,
@@ -37,6 +37,23 @@ pub struct Args {
     /// Print the answer as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// A word of the command line.
+#[derive(Clone, Debug)]
+pub enum Word {
+    /// A candidate.
+    Candidate(Candidate),
+    /// `-`: the candidates of standard input.
+    Input,
+}
+
+impl FromStr for Word {
+    type Err = NotACandidate;
+
+    fn from_str(text: &str) -> Result<Self, NotACandidate> {
+        if text == "-" { Ok(Self::Input) } else { text.parse().map(Self::Candidate) }
+    }
 }
 
 /// An address counts as the prefix that holds it alone.
@@ -111,18 +128,19 @@ pub fn run(args: &Args) -> Result<Exit, ClientError> {
     Err(ClientError::NoReply { server: server.address, tries: TRIES, timeout: args.timeout })
 }
 
-/// The candidates from their words, those of the input included where a word is `-`.
-fn candidates(words: &[String]) -> Result<Vec<Candidate>, ClientError> {
+/// The candidates of the words, those of standard input included.
+fn candidates(words: &[Word]) -> Result<Vec<Candidate>, ClientError> {
     let mut candidates = Vec::new();
     for word in words {
-        if word == "-" {
-            let mut input = String::new();
-            std::io::stdin().take(1 << 20).read_to_string(&mut input)?;
-            for word in input.split_whitespace() {
-                candidates.push(word.parse()?);
+        match word {
+            Word::Candidate(candidate) => candidates.push(*candidate),
+            Word::Input => {
+                let mut input = String::new();
+                std::io::stdin().take(1 << 20).read_to_string(&mut input)?;
+                for word in input.split_whitespace() {
+                    candidates.push(word.parse()?);
+                }
             }
-        } else {
-            candidates.push(word.parse()?);
         }
     }
     Ok(candidates)

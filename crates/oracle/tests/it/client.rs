@@ -168,6 +168,6 @@ fn what_rank_says_without_a_ranking() {
     let words = format!("rank --port {} 192.0.2.1", refusing.port);
     let error = oracle::client::run(&line(&words)).unwrap_err();
     assert!(error.to_string().contains("answers: refused: this client may not"), "{error}");
-    let error = oracle::client::run(&line("rank nonsense")).unwrap_err();
+    let error = Line::try_parse_from(["oracle", "rank", "nonsense"]).err().unwrap();
     assert!(error.to_string().contains("neither an address nor a prefix"), "{error}");
 }
