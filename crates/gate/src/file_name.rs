@@ -8,7 +8,8 @@ use std::borrow::Cow;
 /// Bytes of a name that are kept; file systems allow 255.
 pub const MAX: usize = 255;
 
-/// Bytes as text: UTF-8, else ISO 8859-1; control characters become U+FFFD.
+/// Bytes as text: UTF-8, else ISO 8859-1; control characters become U+FFFD. Rules match on it, so
+/// marks of writing direction stay until it is shown.
 pub fn text(bytes: &[u8]) -> String {
     let text: Cow<'_, str> = match std::str::from_utf8(bytes) {
         Ok(text) => text.into(),

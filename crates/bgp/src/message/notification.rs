@@ -118,8 +118,7 @@ impl Notification {
         }
         let (length, rest) = self.data.split_first()?;
         let text = rest.get(..usize::from(*length))?;
-        let text: String =
-            String::from_utf8_lossy(text).chars().filter(|char| !char.is_control()).collect();
+        let text = config::printable(String::from_utf8_lossy(text).chars());
         if text.is_empty() { None } else { Some(text) }
     }
 
@@ -217,7 +216,7 @@ mod tests {
     fn a_neighbours_text_is_safe_to_print() {
         let mut shutdown = Notification::shutdown("x");
         shutdown.data = b"\x08a\x1b[31mb\xff".to_vec();
-        assert_eq!(shutdown.text().unwrap(), "a[31mb\u{fffd}");
+        assert_eq!(shutdown.text().unwrap(), "a\u{fffd}[31mb\u{fffd}");
         shutdown.data = vec![9, b'a'];
         assert_eq!(shutdown.text(), None, "a length that lies");
         shutdown.data = Vec::new();

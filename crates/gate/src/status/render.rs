@@ -219,6 +219,7 @@ pub fn render_why(why: &Why) -> String {
     }
     let rule = match &row.rule {
         Some(rule) => match &why.file {
+            // Debug escapes what a terminal would obey.
             Some(file) => format!("by rule {rule}, for the file {file:?}"),
             None => format!("by rule {rule}"),
         },
@@ -303,12 +304,12 @@ mod tests {
     fn why_names_the_file_that_a_verdict_is_about() {
         let why = serde_json::json!({
             "flow": { "transport": "tcp", "client": "10.0.0.5:1", "server": "192.0.2.7:80" },
-            "application": "http", "verdict": "reset", "rule": "no-film", "file": "Film.AVI",
+            "application": "http", "verdict": "reset", "rule": "no-film", "file": "Fi\u{202e}lm.AVI",
             "packets": [1, 1], "bytes": [1, 1], "age_seconds": 1.0, "idle_seconds": 0.0,
             "label": null, "counted": [], "inspected": 1, "limit": null,
         });
         let shown = render_why(&serde_json::from_value(why).unwrap());
-        let expected = "verdict: reset (by rule no-film, for the file \"Film.AVI\")";
+        let expected = "verdict: reset (by rule no-film, for the file \"Fi\\u{202e}lm.AVI\")";
         assert!(shown.contains(expected), "{shown}");
     }
 }

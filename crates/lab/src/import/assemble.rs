@@ -81,7 +81,7 @@ fn name(builder: &mut Builder, graph: &Graph) -> Result<(), BuildError> {
     for (node, name) in (0..).zip(&graph.names) {
         let mut text = match (name, first.get(&node)) {
             // They are shown in terminals.
-            (Some(name), _) => name.replace(char::is_control, "\u{fffd}"),
+            (Some(name), _) => config::printable(name.chars()),
             (None, Some(address)) => address.to_string(),
             (None, None) => format!("node{node}"),
         };

@@ -98,10 +98,9 @@ fn add(list: &mut Vec<Count>, what: &'static str, example: impl FnOnce() -> Exam
     }
 }
 
-/// Without control characters, and short.
+/// Safe to show, and short.
 fn shown(text: &str) -> String {
-    let clean = text.trim().chars().map(|c| if c.is_control() { ' ' } else { c });
-    let mut shown: String = clean.take(SHOWN + 1).collect();
+    let mut shown = config::printable(text.trim().chars().take(SHOWN + 1));
     if let Some((at, _)) = shown.char_indices().nth(SHOWN) {
         shown.truncate(at);
         shown.push_str("...");

@@ -261,9 +261,7 @@ fn interface(kind: u8, body: &[u8]) -> Option<String> {
         // Its length with the length's byte, and up to 63 bytes of UTF-8 filled up with zeros.
         let length = usize::from(body.u8()?).checked_sub(1)?;
         let name = std::str::from_utf8(body.take(length)?).ok()?.trim_end_matches('\0');
-        // The name goes to a terminal.
-        let name: String = name.chars().filter(|c| !c.is_control()).collect();
-        let _ = write!(text, " name {name}");
+        let _ = write!(text, " name {}", config::printable(name.chars()));
     }
     if kind & 1 != 0 {
         let _ = write!(text, " MTU {}", body.u32()?);

@@ -399,8 +399,7 @@ fn whole(number: f64) -> u64 {
 
 /// What a program says, for a terminal or a log.
 fn words(text: &str) -> String {
-    let plain = |c: char| if c.is_control() { ' ' } else { c };
-    text.trim().chars().map(plain).take(LONGEST_COMPLAINT).collect()
+    config::printable(text.trim().chars().take(LONGEST_COMPLAINT))
 }
 
 #[cfg(test)]
@@ -447,7 +446,7 @@ mod tests {
     #[test]
     fn complaints_and_nonsense_are_distinguished() {
         let refused = br#"{"end": {}, "error": "unable to connect\u001b[31m"}"#;
-        assert_eq!(parse(refused, true).unwrap().unwrap_err(), "unable to connect [31m");
+        assert_eq!(parse(refused, true).unwrap().unwrap_err(), "unable to connect\u{fffd}[31m");
         assert_eq!(parse(br#"{"end": {}}"#, true).unwrap_err(), OutputError::Empty);
         assert!(matches!(parse(b"iperf3: no", true), Err(OutputError::Malformed(_))));
         let odd = r#"{"end": {"sum_received": {"bytes": -5, "bits_per_second": -1e300}}}"#;
