@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// One request, as a JSON object on the control socket.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "ask", rename_all = "kebab-case", deny_unknown_fields)]
+#[serde(tag = "do", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Request {
     /// The ledger, a row for each address.
     Ledger,
@@ -70,15 +70,15 @@ mod tests {
         let change = LimitChange { rate: Some(5), ..LimitChange::default() };
         let list = ListChange { add: vec!["192.0.2.0/24".parse().unwrap()], remove: vec![] };
         for (request, text) in [
-            (Request::Ledger, r#"{"ask":"ledger"}"#),
-            (Request::Top { count: 10 }, r#"{"ask":"top","count":10}"#),
-            (Request::Limit(change), r#"{"ask":"limit","rate":5}"#),
-            (Request::Limit(LimitChange::default()), r#"{"ask":"limit"}"#),
-            (Request::Deny(list), r#"{"ask":"deny","add":["192.0.2.0/24"]}"#),
+            (Request::Ledger, r#"{"do":"ledger"}"#),
+            (Request::Top { count: 10 }, r#"{"do":"top","count":10}"#),
+            (Request::Limit(change), r#"{"do":"limit","rate":5}"#),
+            (Request::Limit(LimitChange::default()), r#"{"do":"limit"}"#),
+            (Request::Deny(list), r#"{"do":"deny","add":["192.0.2.0/24"]}"#),
         ] {
             assert_eq!(serde_json::to_string(&request).unwrap(), text);
             assert_eq!(serde_json::from_str::<Request>(text).unwrap(), request);
         }
-        assert!(serde_json::from_str::<Request>(r#"{"ask":"limit","rat":5}"#).is_err());
+        assert!(serde_json::from_str::<Request>(r#"{"do":"limit","rat":5}"#).is_err());
     }
 }

@@ -14,7 +14,7 @@ pub const MAX_ROWS: usize = 10_000;
 
 /// One request, as a JSON object on the control socket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "ask", rename_all = "kebab-case", deny_unknown_fields)]
+#[serde(tag = "do", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Request {
     /// The state of everything.
     Status,
@@ -165,7 +165,7 @@ mod tests {
     fn a_request_is_one_object() {
         let request = Request::Bypass { on: true };
         let json = serde_json::to_value(&request).unwrap();
-        assert_eq!(json, serde_json::json!({"ask": "bypass", "on": true}));
+        assert_eq!(json, serde_json::json!({"do": "bypass", "on": true}));
         let why = Request::Why { flow: "udp 10.0.0.1:1 10.0.0.2:2".parse().unwrap() };
         let json = serde_json::to_string(&why).unwrap();
         assert_eq!(serde_json::from_str::<Request>(&json).unwrap(), why);

@@ -71,7 +71,7 @@ pub enum Property {
 
 /// One request, as a JSON object on the control socket.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "ask", rename_all = "kebab-case", deny_unknown_fields)]
+#[serde(tag = "do", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Request {
     /// The routers.
     Routers,
@@ -200,23 +200,23 @@ mod tests {
         let name = |text: &str| RouterName(text.to_owned());
         let link = LinkName { from: name("a"), to: name("10.0.0.2"), id: None, both: true };
         for (request, text) in [
-            (Request::Routers, r#"{"ask":"routers"}"#),
+            (Request::Routers, r#"{"do":"routers"}"#),
             (
                 Request::Networks { side: Side::External, within: None, count: 5 },
-                r#"{"ask":"networks","side":"external","count":5}"#,
+                r#"{"do":"networks","side":"external","count":5}"#,
             ),
             (
                 Request::SetLink { link: link.clone(), property: Property::Loss, value: 0.5 },
-                r#"{"ask":"set-link","from":"a","to":"10.0.0.2","both":true,"property":"loss","value":0.5}"#,
+                r#"{"do":"set-link","from":"a","to":"10.0.0.2","both":true,"property":"loss","value":0.5}"#,
             ),
             (
                 Request::DeleteLink(link),
-                r#"{"ask":"delete-link","from":"a","to":"10.0.0.2","both":true}"#,
+                r#"{"do":"delete-link","from":"a","to":"10.0.0.2","both":true}"#,
             ),
         ] {
             assert_eq!(serde_json::to_string(&request).unwrap(), text);
             assert_eq!(serde_json::from_str::<Request>(text).unwrap(), request);
         }
-        assert!(serde_json::from_str::<Request>(r#"{"ask":"routers!"}"#).is_err());
+        assert!(serde_json::from_str::<Request>(r#"{"do":"routers!"}"#).is_err());
     }
 }

@@ -10,7 +10,7 @@ pub(crate) const ON_REQUEST: &str = "request";
 
 /// One request, as a JSON object on the control socket.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "ask", rename_all = "kebab-case", deny_unknown_fields)]
+#[serde(tag = "do", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Request {
     /// The state of everything.
     Status,
@@ -91,13 +91,13 @@ mod tests {
             plain: false,
             family: Some(Family::V6),
         };
-        let text = r#"{"ask":"run","what":"owd","to":"brno","duration":"5s","transport":"tcp","family":"ipv6"}"#;
+        let text = r#"{"do":"run","what":"owd","to":"brno","duration":"5s","transport":"tcp","family":"ipv6"}"#;
         let request = Request::Run(order);
         assert_eq!(serde_json::to_string(&request).expect("it serializes"), text);
         assert_eq!(serde_json::from_str::<Request>(text).expect("it parses"), request);
-        let short = r#"{"ask":"run","what":"ping","to":"192.0.2.1"}"#;
+        let short = r#"{"do":"run","what":"ping","to":"192.0.2.1"}"#;
         assert!(serde_json::from_str::<Request>(short).is_ok());
-        let more = r#"{"ask":"run","what":"ping","to":"192.0.2.1","speed":1}"#;
+        let more = r#"{"do":"run","what":"ping","to":"192.0.2.1","speed":1}"#;
         assert!(serde_json::from_str::<Request>(more).is_err());
     }
 

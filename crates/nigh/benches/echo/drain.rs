@@ -16,7 +16,7 @@ pub(crate) fn measure(figures: &mut Figures) -> Result<(), Box<dyn Error>> {
     let near = dinr::Site::start(&internet, 12, Path::new(NIGH))?;
     let far = dinr::Site::start(&internet, 13, Path::new(NIGH))?;
     for site in [&near, &far] {
-        site.ask(&json!({"ask": "limit", "rate": 0}))?;
+        site.ask(&json!({"do": "limit", "rate": 0}))?;
     }
     let limit = Duration::from_secs(60);
     near.wait_for_path(&internet, 20, "50.0.0.0/8", "4 12", limit)?;

@@ -82,7 +82,7 @@ pub(crate) fn measure(figures: &mut Figures) -> Result<(), Box<dyn Error>> {
         drop(turn_round);
         let nigh = Nigh::start(&site, Path::new(NIGH), "bench", &sections)?;
         unlimited.turn(&asker)?;
-        let limit = json!({"ask": "limit", "rate": 100_000_000, "burst": 100_000_000});
+        let limit = json!({"do": "limit", "rate": 100_000_000, "burst": 100_000_000});
         nigh.control(&json!({"do": "echo", "request": limit}))?;
         limited.turn(&asker)?;
     }

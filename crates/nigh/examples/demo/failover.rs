@@ -90,7 +90,7 @@ pub(crate) fn back(
     let started = SystemTime::now();
     site.restart()?;
     // A site that has just started has its limits back.
-    site.ask(&json!({"ask": "limit", "rate": 0}))?;
+    site.ask(&json!({"do": "limit", "rate": 0}))?;
     wait_until("answers from DINR_A", LIMIT, || from(&pings, FROM_A))?;
     settle(&pings)?;
     let replies = pings.finish()?;

@@ -64,7 +64,7 @@ pub(crate) fn limit(
 /// Switches the limits of both sites off while they run, for what follows.
 pub(crate) fn lift(screen: &Screen, sites: [&Site<'_>; 2]) -> Result<(), Error> {
     for site in sites {
-        site.ask(&json!({"ask": "limit", "rate": 0}))?;
+        site.ask(&json!({"do": "limit", "rate": 0}))?;
     }
     screen.line(
         "From here on both sites answer without limit (`nigh echo limit --rate 0`, at run time).",

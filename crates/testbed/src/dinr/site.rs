@@ -122,7 +122,7 @@ impl<'a> Site<'a> {
     ///
     /// When it does not answer.
     pub fn ledger(&self) -> Result<Ledger, Error> {
-        let answer = self.ask(&json!({"ask": "ledger"}))?;
+        let answer = self.ask(&json!({"do": "ledger"}))?;
         let row = answer["rows"]
             .as_array()
             .and_then(|rows| rows.iter().find(|row| row["address"].as_str() == Some(SERVICE4)));

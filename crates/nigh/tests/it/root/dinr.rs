@@ -23,7 +23,7 @@ fn sites(internet: &Internet) -> [Site<'_>; 2] {
         for prefix in [dinr::PREFIX4, dinr::PREFIX6] {
             site.wait_for_path(internet, enterprise, prefix, path, LIMIT).unwrap();
         }
-        site.ask(&json!({"ask": "limit", "rate": 0})).unwrap();
+        site.ask(&json!({"do": "limit", "rate": 0})).unwrap();
     }
     sites
 }
@@ -55,7 +55,7 @@ fn a_killed_site_is_replaced_and_returns() {
     assert!(site_b.ledger().unwrap().since(&before).answered >= 100);
 
     site_a.restart().unwrap();
-    site_a.ask(&json!({"ask": "limit", "rate": 0})).unwrap();
+    site_a.ask(&json!({"do": "limit", "rate": 0})).unwrap();
     wait_for(&pings, FROM_A);
     assert_eq!(path().as_deref(), Some("4 12"));
     let order: Vec<u8> = pings.finish().unwrap().iter().map(|reply| reply.ttl).collect();

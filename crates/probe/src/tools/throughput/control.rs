@@ -62,7 +62,7 @@ pub fn role(bytes: &[u8; PREAMBLE], token: &Token) -> Option<Role> {
 
 /// A message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "say", rename_all = "kebab-case", deny_unknown_fields)]
+#[serde(tag = "do", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Message {
     /// The client wants the test that was accepted.
     Hello {
@@ -297,8 +297,7 @@ mod tests {
             let error = Message::parse(line.trim_ascii_end()).unwrap_err();
             assert!(matches!(error, ControlError::Excess { .. }), "{error}");
         }
-        for line in
-            ["", "{}", "{\"say\":\"heard\",\"more\":1}", "{\"say\":\"ready\",\"port\":65536}"]
+        for line in ["", "{}", "{\"do\":\"heard\",\"more\":1}", "{\"do\":\"ready\",\"port\":65536}"]
         {
             let error = Message::parse(line.as_bytes()).unwrap_err();
             assert!(matches!(error, ControlError::Malformed { .. }), "{line}: {error}");

@@ -96,7 +96,7 @@ fn a_driver_without_xdp_gets_generic_mode_by_itself() {
     for (i, address) in [SERVICE4, SERVICE6].into_iter().enumerate() {
         wait_until("an answer", LIMIT, || ping(&client, &["-c", "1", address]) == all(1)).unwrap();
         assert_eq!(ping(&client, &["-c", "10", "-i", "0.02", address]), all(10));
-        let ledger = nigh.control(&json!({"do": "echo", "request": {"ask": "ledger"}})).unwrap();
+        let ledger = nigh.control(&json!({"do": "echo", "request": {"do": "ledger"}})).unwrap();
         assert!(ledger["rows"][i]["answered"].as_u64().unwrap() >= 11, "{ledger}");
     }
 }

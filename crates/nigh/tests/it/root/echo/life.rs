@@ -139,6 +139,6 @@ fn an_interface_may_appear_flap_and_be_made_again() {
         wait_until("the loss to be seen", LIMIT, || mode() == "absent").unwrap();
     }
     // The counters belong to the program, not to an interface.
-    let ledger = nigh.control(&json!({"do": "echo", "request": {"ask": "ledger"}})).unwrap();
+    let ledger = nigh.control(&json!({"do": "echo", "request": {"do": "ledger"}})).unwrap();
     assert!(ledger["rows"][0]["answered"].as_u64().unwrap() >= 10, "{ledger}");
 }

@@ -98,7 +98,7 @@ impl Site {
 
 /// The ledger's row of an address, checked: received = answered + passed + drops.
 pub(crate) fn ledger_row(nigh: &Nigh, address: &str) -> Row {
-    let ledger = nigh.control(&json!({"do": "echo", "request": {"ask": "ledger"}})).unwrap();
+    let ledger = nigh.control(&json!({"do": "echo", "request": {"do": "ledger"}})).unwrap();
     let rows = ledger["rows"].as_array().unwrap();
     let row = rows.iter().find(|row| row["address"] == address).unwrap();
     let row = Row {

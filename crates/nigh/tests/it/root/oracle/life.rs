@@ -83,7 +83,7 @@ fn a_node_without_echo_refuses_its_requests() {
     let stage = Stage::start("");
     let status = stage.nigh.control(&json!({"do": "status"})).unwrap();
     assert!(status.get("echo").is_none() && status["node"]["healthy"] == true, "{status}");
-    let error = stage.nigh.control(&json!({"do": "echo", "request": {"ask": "ledger"}}));
+    let error = stage.nigh.control(&json!({"do": "echo", "request": {"do": "ledger"}}));
     assert!(error.unwrap_err().to_string().contains("no section [echo]"));
     let (code, body) = stage.nigh.http(&stage.node, "/healthz").unwrap();
     assert_eq!((code, body.as_str()), (200, "ok\n"));

@@ -64,7 +64,7 @@ fn metrics_sum_up() {
     assert_eq!(metric(&text, "nigh_oracle_dropped_total", &["reason=\"short\""]), 1.0);
     let queries = &stage.status()["queries"];
     assert_eq!(queries["received"].as_f64().unwrap(), received);
-    let threads = stage.nigh.control(&json!({"do": "oracle", "request": {"ask": "threads"}}));
+    let threads = stage.nigh.control(&json!({"do": "oracle", "request": {"do": "threads"}}));
     let threads = threads.unwrap();
     let threads = threads.as_array().unwrap();
     assert_eq!(threads.len(), 2);
@@ -106,7 +106,7 @@ fn snapshots_swapped_under_load_lose_no_reply_and_give_no_half_new_answer() {
                 break;
             }
             let value = if round % 2 == 0 { 1000.0 } else { 50.0 };
-            let request = json!({"ask": "set-link", "from": "10.0.0.3", "to": "10.8.0.2",
+            let request = json!({"do": "set-link", "from": "10.0.0.3", "to": "10.8.0.2",
                                  "property": "bandwidth", "value": value});
             stage.nigh.control(&json!({"do": "oracle", "request": request})).unwrap();
         }

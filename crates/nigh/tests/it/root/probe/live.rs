@@ -90,7 +90,7 @@ fn a_congested_link_is_ranked_by_what_stations_measure_of_it() {
     let first = |what: &str, wanted: &str| {
         let so = || rank(alfa).is_some_and(|order| order[0] == wanted);
         if wait_until(what, LIMIT, so).is_err() {
-            let links = here.control(&json!({"do": "oracle", "request": {"ask": "links"}}));
+            let links = here.control(&json!({"do": "oracle", "request": {"do": "links"}}));
             panic!("{what}: {:?} {links:?}\n{}", rank(alfa), here.wrote());
         }
     };

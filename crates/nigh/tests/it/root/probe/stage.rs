@@ -134,7 +134,7 @@ impl Stage {
 
     /// Runs a test on request and gives the record.
     pub(crate) fn order(&self, number: usize, order: Value) -> Result<Value, testbed::Error> {
-        let mut request = json!({"ask": "run"});
+        let mut request = json!({"do": "run"});
         for (key, value) in order.as_object().unwrap() {
             request[key] = value.clone();
         }
