@@ -168,14 +168,14 @@ fn probe(ProbeArgs { command, daemon }: &ProbeArgs) -> Outcome {
     match command {
         Command::Show(show) => {
             refuse(daemon.target.socket.is_some(), "--socket", "probe show");
-            let archive = archive_of(&daemon.target, show.archive.as_deref())?;
+            let archive = archive_of("probe show", &daemon.target, show.archive.as_deref())?;
             let mut show = show.clone();
             show.json |= daemon.json;
             Ok(probe::show::cli::run(&show, &archive).map(|()| Exit::Done)?)
         }
         Command::Export(export) => {
             refuse(daemon.target.socket.is_some(), "--socket", "probe export");
-            let archive = archive_of(&daemon.target, export.archive.as_deref())?;
+            let archive = archive_of("probe export", &daemon.target, export.archive.as_deref())?;
             let files = probe::archive::export_days(export, &archive)?;
             Ok(if daemon.json {
                 print_json(&files)?
@@ -190,9 +190,19 @@ fn probe(ProbeArgs { command, daemon }: &ProbeArgs) -> Outcome {
 /// Ends nigh as for a wrong command line if an option was given that the command does not take.
 fn refuse(given: bool, option: &str, command: &str) {
     if given {
-        let text = format!("`nigh {command}` does not take {option}\n");
-        Cli::command().error(Wrong::ArgumentConflict, text).exit();
+        conflict(command, &format!("`nigh {command}` does not take {option}"));
     }
+}
+
+/// Ends nigh as clap does for arguments of this command that exclude each other.
+fn conflict(command: &str, text: &str) -> ! {
+    let mut nigh = Cli::command();
+    nigh.build();
+    let mut found = &mut nigh;
+    for name in command.split(' ') {
+        found = found.find_subcommand_mut(name).expect("a command of nigh");
+    }
+    found.error(Wrong::ArgumentConflict, text).exit()
 }
 
 fn gate(GateArgs { command, daemon }: &GateArgs) -> Outcome {
@@ -228,11 +238,10 @@ fn gate(GateArgs { command, daemon }: &GateArgs) -> Outcome {
 }
 
 /// Where the archive of a station is: as given, else by its configuration file.
-fn archive_of(target: &Target, given: Option<&Path>) -> Result<PathBuf, Failure> {
+fn archive_of(command: &str, target: &Target, given: Option<&Path>) -> Result<PathBuf, Failure> {
     let state = match (given, &target.config) {
         (Some(_), Some(_)) => {
-            let text = "--archive cannot be used with --config, which names the archive too\n";
-            Cli::command().error(Wrong::ArgumentConflict, text).exit()
+            conflict(command, "--archive cannot be used with --config, which names the archive too")
         }
         (Some(folder), None) => return Ok(folder.to_owned()),
         (None, Some(file)) => config::load(file).map_err(explain)?.node.state,

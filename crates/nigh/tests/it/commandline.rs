@@ -340,8 +340,11 @@ fn options_without_a_meaning_are_refused_and_not_shown() {
         let output = nigh(&words);
         assert_eq!(output.status.code(), Some(2), "{line}: {}", stderr(&output));
         assert!(stderr(&output).contains(option), "{line}: {}", stderr(&output));
+        assert!(!stderr(&output).contains("\n\n\n"), "{line}: {}", stderr(&output));
         let command: Vec<_> = words[..2].iter().filter(|word| !word.starts_with('-')).collect();
         if let [job, command] = command[..] {
+            let usage = format!("\nUsage: nigh {job} {command} ");
+            assert!(stderr(&output).contains(&usage), "{line}: {}", stderr(&output));
             let help = stdout(&nigh(&[job, command, "--help"]));
             assert!(!help.contains(option), "{line}: {help}");
         }
