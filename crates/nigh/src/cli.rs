@@ -277,10 +277,14 @@ pub struct GateArgs {
 
 /// Arguments of `nigh oracle`.
 #[derive(Debug, Args)]
+#[command(mut_subcommand("console", |console| without(console, &["json"])))]
 pub struct OracleArgs {
     /// The request.
     #[command(subcommand)]
     pub command: OracleCommand,
+    /// Print the answer as JSON
+    #[arg(long, global = true)]
+    pub json: bool,
 }
 
 /// `nigh oracle ...`
@@ -298,10 +302,15 @@ pub enum OracleCommand {
 
 /// Arguments of `nigh lab`.
 #[derive(Debug, Args)]
+#[command(mut_subcommand("exec", |exec| without(exec, &["json"])))]
+#[command(mut_subcommand("view", |view| without(view, &["json"])))]
 pub struct LabArgs {
     /// What to do.
     #[command(subcommand)]
     pub command: lab::cli::Command,
+    /// Print the result as JSON
+    #[arg(long, global = true)]
+    pub json: bool,
 }
 
 /// Arguments of `nigh psock`.
@@ -310,6 +319,9 @@ pub struct PsockArgs {
     /// What to do.
     #[command(subcommand)]
     pub command: psock::cli::Command,
+    /// Print the result as JSON
+    #[arg(long, global = true)]
+    pub json: bool,
 }
 
 /// Arguments of `nigh completions`.

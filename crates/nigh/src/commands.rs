@@ -3,7 +3,7 @@
 use crate::{
     cli::{
         CheckArgs, Cli, Command, CompletionsArgs, DaemonArgs, EchoArgs, EchoCommand, GateArgs,
-        ManArgs, OracleArgs, OracleCommand, ProbeArgs, Target,
+        LabArgs, ManArgs, OracleArgs, OracleCommand, ProbeArgs, Target,
     },
     client::{self, AskError},
     complete,
@@ -79,7 +79,7 @@ fn run(command: &Command) -> Outcome {
         Command::Probe(args) => probe(args),
         Command::Gate(args) => gate(args),
         Command::Mask(args) => Ok(mask::cli::run(&args.command, args.json)?),
-        Command::Lab(args) => lab::cli::run(&args.command, scene),
+        Command::Lab(args) => lab(args),
         Command::Psock(args) => Ok(psock::cli::run(&args.command).map(|()| Exit::Done)?),
         Command::Blast(args) => Ok(echo::blast::run(args)?),
         Command::Completions(args) => completions(args),
@@ -255,6 +255,7 @@ fn oracle(args: &OracleArgs) -> Outcome {
     use oracle::cli::Command;
     match &args.command {
         OracleCommand::Console(target) => {
+            refuse(args.json, "--json", "oracle console");
             let path = target.path().map_err(explain)?;
             let ask = |request: &_| client::ask_job(&path, "oracle", request);
             Ok(oracle::console::run(ask).map(|()| Exit::Done)?)
@@ -264,6 +265,16 @@ fn oracle(args: &OracleArgs) -> Outcome {
             ask_job(operation.daemon(), "oracle", operation)
         }
     }
+}
+
+fn lab(LabArgs { command, json }: &LabArgs) -> Outcome {
+    use lab::cli::Command;
+    match command {
+        Command::Exec(_) => refuse(*json, "--json", "lab exec"),
+        Command::View(_) => refuse(*json, "--json", "lab view"),
+        _ => {}
+    }
+    lab::cli::run(command, scene)
 }
 
 /// Reads the scene of a lab.

@@ -335,6 +335,9 @@ fn options_without_a_meaning_are_refused_and_not_shown() {
         ("probe show --socket /s", "--socket"),
         ("probe export /tmp/out --socket /s", "--socket"),
         ("oracle console --json", "--json"),
+        ("oracle --json console", "--json"),
+        ("lab view --json", "--json"),
+        ("lab exec --json pc true", "--json"),
     ] {
         let words: Vec<_> = line.split(' ').collect();
         let output = nigh(&words);
@@ -349,6 +352,21 @@ fn options_without_a_meaning_are_refused_and_not_shown() {
             assert!(!help.contains(option), "{line}: {help}");
         }
     }
+}
+
+#[test]
+fn json_may_be_asked_for_before_the_command() {
+    for line in [
+        "echo --json status --socket /nonexistent/control.sock",
+        "oracle --json status --socket /nonexistent/control.sock",
+        "lab --json status --lab none-of-this-name",
+    ] {
+        let output = nigh(&line.split(' ').collect::<Vec<_>>());
+        assert_eq!(output.status.code(), Some(3), "{line}: {}", stderr(&output));
+    }
+    let output = nigh(&["psock", "--json", "key"]);
+    let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(value["key"].as_str().unwrap().len(), 64);
 }
 
 #[test]
