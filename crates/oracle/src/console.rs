@@ -98,7 +98,7 @@ fn unknown(error: &clap::Error) -> String {
 
 /// Reads a line.
 fn read(line: &str) -> Meaning {
-    let mut words = match words::split(line) {
+    let words = match words::split(line) {
         Ok(words) => words,
         Err(error) => return Meaning::Show(format!("{error}\n")),
     };
@@ -106,10 +106,6 @@ fn read(line: &str) -> Meaning {
         None => return Meaning::Show(basic()),
         Some("exit" | "quit") => return Meaning::Leave,
         Some("help" | "?") if words.len() == 1 => return Meaning::Show(basic()),
-        // The console takes `status` behind `print`, too.
-        Some("print") if words.get(1).is_some_and(|word| word == "status") => {
-            words.remove(0);
-        }
         Some(_) => {}
     }
     let parsed = Line::command()
@@ -251,6 +247,7 @@ mod tests {
         let text = shown("prnt routers");
         assert!(text.contains("prnt") && text.contains("'print'"), "{text}");
         assert!(text.contains("an empty line lists the commands"), "{text}");
+        assert!(shown("print status").contains("'status'"), "{}", shown("print status"));
         assert!(shown("set link a b speed 3").contains("speed"));
         assert!(shown("print path here there").contains("here"));
         assert!(shown("set metric a \"b").contains("quote"));
@@ -264,7 +261,6 @@ mod tests {
         };
         assert_eq!(request("print routers"), Request::Routers);
         assert_eq!(request("status"), Request::Status);
-        assert_eq!(request("print status"), Request::Status);
         let side = crate::control::Side::Internal;
         let networks = Request::Networks { side, within: None, count: 1000 };
         assert_eq!(request("print networks internal"), networks);

@@ -108,6 +108,12 @@ pub enum Operation {
         #[arg(value_name = "INFO-HASH")]
         torrent: String,
     },
+    /// Refuse the old name of `unblock`
+    #[command(hide = true)]
+    Pardon {
+        /// What followed it
+        torrent: Vec<String>,
+    },
     /// Switch the gate off (everything passes) or on again
     #[command(after_help = "Examples:\n  nigh gate bypass on\n  nigh gate bypass off")]
     Bypass {
@@ -214,6 +220,9 @@ impl ControlCommand for Operation {
             }
             Self::Forget { name, .. } => Request::Forget { name: name.clone() },
             Self::Unblock { torrent } => Request::Unblock { torrent: torrent.clone() },
+            Self::Pardon { .. } => {
+                return Err("`nigh gate pardon` is now `nigh gate unblock`".into());
+            }
             Self::Bypass { state } => Request::Bypass { on: state == "on" },
         })
     }
@@ -232,6 +241,7 @@ impl ControlCommand for Operation {
                 rest => rest.iter().map(status::render_rule).collect(),
             },
             Self::Unblock { torrent } => format!("torrent {torrent} is no longer refused\n"),
+            Self::Pardon { .. } => String::new(),
             Self::Bypass { state } if state == "on" => {
                 "the gate is switched off: everything passes until `nigh gate bypass off`\n".into()
             }

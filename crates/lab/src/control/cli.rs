@@ -81,6 +81,9 @@ pub struct LinksArgs {
     /// Most links to show, at most 10000
     #[arg(short = 'n', long, value_name = "ROWS", default_value_t = 100)]
     pub count: usize,
+    /// The old name of `--count`, refused
+    #[arg(long, hide = true, value_parser = config::renamed_flag("--count"))]
+    pub limit: Option<String>,
     /// Which lab.
     #[command(flatten)]
     pub which: Which,

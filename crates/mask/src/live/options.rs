@@ -58,6 +58,9 @@ pub struct LiveArgs {
     /// Stop after so many masked packets
     #[arg(short = 'n', long, value_name = "PACKETS", value_parser = value_parser!(u64).range(1..))]
     pub count: Option<u64>,
+    /// The old name of `--count`, refused
+    #[arg(long, hide = true, value_parser = config::renamed_flag("--count PACKETS"))]
+    pub packets: Option<String>,
     /// Append a log of the run to this file, without keys: lines of JSON
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
@@ -191,6 +194,7 @@ mod tests {
             ("--write a --tap b", "cannot be used with"),
             ("--fifo a --rotate-interval 60s", "cannot be used with"),
             ("--write a --rotate-seconds 60", "now `--rotate-interval TIME`"),
+            ("--write a --packets 5", "now `--count PACKETS`"),
             ("--write a --rotate-interval 60", "expected a duration"),
             ("--write a --rotate-interval 1.5s", "whole seconds"),
             ("--write a --rotate-interval 0s", "whole seconds"),

@@ -167,6 +167,22 @@ fn a_shell_offers_policies_in_files_and_stations_of_the_file_that_is_named() {
 }
 
 #[test]
+fn old_names_are_refused_with_the_new_one() {
+    for (line, now) in [
+        ("oracle flood --persec 5", "`--rate`"),
+        ("oracle load --limit 5s", "`--duration`"),
+        ("oracle ping --key-file k", "`--key`"),
+        ("mask live eth0 --policy strict --write - --packets 5", "`--count PACKETS`"),
+        ("lab links --limit 5", "`--count`"),
+        ("gate pardon 0a", "`nigh gate unblock`"),
+    ] {
+        let output = nigh(&line.split(' ').collect::<Vec<_>>());
+        assert_eq!(output.status.code(), Some(2), "{line}: {}", stderr(&output));
+        assert!(stderr(&output).contains(&format!("is now {now}")), "{line}: {}", stderr(&output));
+    }
+}
+
+#[test]
 fn old_options_are_not_offered() {
     for line in ["nigh probe run owd --leng", "nigh mask live --rotate-sec"] {
         assert_eq!(offered(&line.split(' ').collect::<Vec<_>>()), [""], "{line}");

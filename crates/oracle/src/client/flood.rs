@@ -28,6 +28,9 @@ pub struct Args {
     /// Requests a second [default: as many as this machine can send]
     #[arg(short, long, value_name = "REQUESTS")]
     pub rate: Option<NonZeroU64>,
+    /// The old name of `--rate`, refused
+    #[arg(long, hide = true, value_parser = config::renamed_flag("--rate"))]
+    pub persec: Option<String>,
     /// How long to send
     #[arg(short, long, value_name = "TIME", default_value = "10s",
           value_parser = config::duration)]

@@ -70,6 +70,9 @@ pub struct Args {
     #[arg(short, long, value_name = "TIME", default_value = "60s",
           value_parser = config::duration)]
     pub duration: Duration,
+    /// The old name of `--duration`, refused
+    #[arg(long, hide = true, value_parser = config::renamed_flag("--duration"))]
+    pub limit: Option<String>,
     /// Allow servers in this prefix, besides loopback, private and documentation space; repeatable
     #[arg(long, value_name = "PREFIX")]
     pub allow: Vec<IpNet>,

@@ -54,6 +54,9 @@ pub struct ServerArgs {
     /// A file with the key to authenticate with, 32 hexadecimal digits
     #[arg(long, value_name = "FILE")]
     pub key: Option<std::path::PathBuf>,
+    /// The old name of `--key`, refused
+    #[arg(long, hide = true, value_parser = config::renamed_flag("--key"))]
+    pub key_file: Option<String>,
 }
 
 /// Which oracle is asked repeatedly, and for how much.
