@@ -19,6 +19,13 @@ fn with_echo(more: &str) -> String {
 }
 
 #[test]
+fn a_renamed_key_has_one_finding() {
+    let found = findings("[gate]\ninside = [\"eth1\"]\n");
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].starts_with("2:1 gate.inside: ") && found[0].contains("`gate.internal`"));
+}
+
+#[test]
 fn every_mistake_is_named_with_line_and_column() {
     let table: &[(&str, &[&str])] = &[
         (

@@ -126,14 +126,17 @@ impl<'a, 'i> Reader<'a, 'i> {
         }
     }
 
-    /// Deserializes one section: `None` if the file has none, `Some(None)` if it cannot be read.
+    /// Deserializes one section: `None` if the file has none, `Some(None)` if it cannot be read or has
+    /// renamed keys.
     pub fn section<T: DeserializeOwned + 'static>(&mut self, name: &str) -> Option<Option<T>> {
         self.reads.push(Read::new::<T>(name));
         let mut section = self.root.get_ref().get(name)?.clone();
         let mut gone = self.refuse_renamed(name, &mut section);
+        let is_whole = gone.is_empty();
         for _ in 0..LIMIT {
             let error = match T::deserialize(ValueDeserializer::from(section.clone())) {
-                Ok(value) => return Some(Some(value)),
+                // Checks would report defaults in place of what the old keys say.
+                Ok(value) => return Some(is_whole.then_some(value)),
                 Err(error) => error,
             };
             let message = error.message().to_owned();
