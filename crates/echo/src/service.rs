@@ -132,10 +132,7 @@ impl Shared {
                 (Ok(ledger), Ok(latency)) => {
                     (status.ledger, status.latency) = (ledger, latency);
                 }
-                (Err(error), _) | (_, Err(error)) => {
-                    status.healthy = false;
-                    status.problems.push(error.to_string());
-                }
+                (Err(error), _) | (_, Err(error)) => status.problems.push(error.to_string()),
             }
         }
         status

@@ -18,9 +18,8 @@ pub use render::{render_ledger, render_limits, render_list, render_status, rende
 pub struct Status {
     /// `node.name`.
     pub node: String,
-    /// Whether the service is healthy; a drained node can be.
-    pub healthy: bool,
-    /// Why not, a sentence each.
+    /// Why it is not healthy, a sentence each; a drained node can be. The contract adds them to its JSON.
+    #[serde(default, skip_serializing)]
     pub problems: Vec<String>,
     /// The phase of the drain.
     pub drain: crate::drain::Phase,
@@ -45,7 +44,6 @@ impl Status {
     pub(crate) fn starting() -> Self {
         Self {
             node: String::new(),
-            healthy: false,
             problems: vec!["starting".into()],
             drain: crate::drain::Phase::Serving,
             interfaces: Vec::new(),

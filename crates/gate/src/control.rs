@@ -16,8 +16,6 @@ pub const MAX_ROWS: usize = 10_000;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Request {
-    /// The state of everything.
-    Status,
     /// The known flows, the busiest first.
     Flows(FlowsOrder),
     /// The applications or hosts with the highest rates now.

@@ -281,6 +281,7 @@ impl fmt::Debug for Ask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Control(..) => "Control",
+            Self::Refresh(..) => "Refresh",
             Self::Prepare(..) => "Prepare",
             Self::Reload(..) => "Reload",
             Self::Report(..) => "Report",
@@ -309,6 +310,11 @@ impl job::Service for Service {
 
     fn status(&self) -> Value {
         serde_json::to_value(&**self.published.load()).unwrap_or_default()
+    }
+
+    async fn refresh(&self) {
+        // A gate that has stopped has nothing newer.
+        let _ = self.ask(Ask::Refresh).await;
     }
 
     fn render(&self) -> String {

@@ -12,9 +12,8 @@ use std::collections::BTreeMap;
 /// The value of `gate` in `nigh status --json` and `/api/v1/status`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Status {
-    /// Whether the gate has no problem.
-    pub healthy: bool,
-    /// What does, a sentence each.
+    /// Why it is not healthy, a sentence each; the contract adds them to its JSON.
+    #[serde(default, skip_serializing)]
     pub problems: Vec<String>,
     /// Whether the gate is switched off.
     pub bypass: bool,

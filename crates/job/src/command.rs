@@ -114,8 +114,8 @@ pub trait ControlCommand {
     fn render(&self, answer: &Value) -> Result<String, AnswerError>;
 
     /// How the command ends with this answer.
-    fn exit(&self, answer: &Value) -> Exit {
-        Exit::of_state(answer)
+    fn exit(&self, _: &Value) -> Exit {
+        Exit::Done
     }
 
     /// What a terminal shows until the answer is there: until the value is dropped.

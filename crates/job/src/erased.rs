@@ -40,6 +40,7 @@ pub(crate) trait AnyService: Send + Sync {
     fn service(&self) -> &dyn Any;
     fn problems(&self) -> Vec<String>;
     fn status(&self) -> Value;
+    fn refresh(&self) -> Boxed<'_, ()>;
     fn render(&self) -> String;
     fn collect(&self, metrics: &mut Metrics<'_>) -> fmt::Result;
     fn control(&self, request: Value) -> serde_json::Result<Boxed<'_, Result<Value, Error>>>;
@@ -177,6 +178,10 @@ impl<S: Service> AnyService for ServiceOf<S> {
 
     fn status(&self) -> Value {
         self.service.status()
+    }
+
+    fn refresh(&self) -> Boxed<'_, ()> {
+        Box::pin(self.service.refresh())
     }
 
     fn render(&self) -> String {

@@ -170,6 +170,12 @@ pub trait Service: Send + Sync + 'static {
     /// Its state, for programs: an object, to which `healthy` and `problems` are added.
     fn status(&self) -> Value;
 
+    /// Brings what [`Service::status`] and [`Service::render`] show up to date, before the state of this
+    /// job alone is shown. A job that publishes its state from time to time needs it.
+    fn refresh(&self) -> impl Future<Output = ()> + Send {
+        std::future::ready(())
+    }
+
     /// Its state with its problems, for people; ends with a newline.
     fn render(&self) -> String;
 

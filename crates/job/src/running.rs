@@ -80,14 +80,20 @@ impl Running {
         self.services.iter().find_map(|service| service.service().downcast_ref())
     }
 
-    /// The state of the job of this name.
+    /// The state of the job of this name, as it is now.
     ///
     /// # Errors
     ///
     /// It is not configured.
-    pub fn of(&self, name: &str) -> Result<State<'_>, ControlError> {
+    pub async fn of(&self, name: &str) -> Result<State<'_>, ControlError> {
+        let service = self.service(name)?;
+        service.refresh().await;
+        Ok(State(service))
+    }
+
+    fn service(&self, name: &str) -> Result<&dyn AnyService, ControlError> {
         let service = self.services.iter().find(|service| service.name() == name);
-        Ok(State(&**service.ok_or_else(|| ControlError::Absent(name.to_owned()))?))
+        Ok(&**service.ok_or_else(|| ControlError::Absent(name.to_owned()))?)
     }
 
     /// Whether there is a job of this name, configured or not.
@@ -127,9 +133,7 @@ impl Running {
     ///
     /// See [`ControlError`].
     pub async fn control(&self, name: &str, request: Value) -> Result<Value, ControlError> {
-        let service = self.services.iter().find(|service| service.name() == name);
-        let service = service.ok_or_else(|| ControlError::Absent(name.to_owned()))?;
-        service.control(request)?.await.map_err(ControlError::Refused)
+        self.service(name)?.control(request)?.await.map_err(ControlError::Refused)
     }
 
     /// Applies a new configuration, in all jobs or in none; what did not change keeps its

@@ -128,6 +128,10 @@ impl Service for Running1 {
         json!({ "value": state.0, "committed": state.1, "prepared": state.2 })
     }
 
+    async fn refresh(&self) {
+        self.log("refresh");
+    }
+
     fn render(&self) -> String {
         format!("{}\n", self.status())
     }
@@ -331,6 +335,23 @@ fn a_job_is_asked_by_its_noun() {
         assert_eq!(error("one", json!(1)).await, absent);
         assert!(running.knows("one") && !running.knows("four"));
         assert!(running.get::<Running1>().is_some() && running.get::<Test>().is_none());
+    });
+}
+
+#[test]
+fn the_state_of_one_job_is_refreshed_before_it_is_shown() {
+    run(async {
+        let log = Log::default();
+        let registry = registry(&log);
+        let running = start(&registry, &file(1, None)).await.unwrap();
+        log.lock().unwrap().clear();
+        assert_eq!(status(&running), in_force(1));
+        assert!(log.lock().unwrap().is_empty());
+        let state = running.of("two").await.unwrap();
+        assert_eq!(state.status(), in_force(1)["two"]);
+        assert_eq!(*log.lock().unwrap(), ["two refresh"]);
+        let error = running.of("four").await.err().unwrap().to_string();
+        assert_eq!(error, "there is no section [four] in the configuration of this node");
     });
 }
 

@@ -244,10 +244,23 @@ fn without(command: clap::Command, options: &[&'static str]) -> clap::Command {
 pub struct ProbeArgs {
     /// The request.
     #[command(subcommand)]
-    pub command: probe::cli::Command,
+    pub command: ProbeCommand,
     /// Which daemon to ask, and how.
     #[command(flatten)]
     pub daemon: DaemonArgs,
+}
+
+/// `nigh probe ...`
+#[derive(Debug, Subcommand)]
+pub enum ProbeCommand {
+    /// Show the station: its clock, the other stations, the outcomes of tests
+    ///
+    /// The exit code is 5 if it is not healthy.
+    #[command(after_help = "Example:\n  nigh probe status --json | jq .peers")]
+    Status,
+    /// The station's own commands.
+    #[command(flatten)]
+    Operation(probe::cli::Command),
 }
 
 /// Arguments of `nigh mask`.
@@ -269,10 +282,23 @@ pub struct MaskArgs {
 pub struct GateArgs {
     /// The request.
     #[command(subcommand)]
-    pub command: gate::cli::Command,
+    pub command: GateCommand,
     /// Which daemon to ask, and how.
     #[command(flatten)]
     pub daemon: DaemonArgs,
+}
+
+/// `nigh gate ...`
+#[derive(Debug, Subcommand)]
+pub enum GateCommand {
+    /// Show the gate: health, flows, packets by outcome, rules, limits
+    ///
+    /// The exit code is 5 if it is not healthy.
+    #[command(after_help = "Examples:\n  nigh gate status\n  nigh gate status --json | jq .flows")]
+    Status,
+    /// The gate's own commands.
+    #[command(flatten)]
+    Operation(gate::cli::Command),
 }
 
 /// Arguments of `nigh oracle`.
@@ -295,6 +321,11 @@ pub enum OracleCommand {
     /// With history and completion; an empty line lists the commands.
     #[command(after_help = "Example:\n  nigh oracle console")]
     Console(Target),
+    /// Show the state of the oracle
+    ///
+    /// The exit code is 5 if it is not healthy.
+    #[command(after_help = "Example:\n  nigh oracle status --json")]
+    Status(DaemonArgs),
     /// The oracle's own commands.
     #[command(flatten)]
     Operation(oracle::cli::Command<DaemonArgs>),

@@ -1,5 +1,6 @@
 //! Requests to the daemon from the command line.
 
+use crate::control::Request;
 use control::{Connection, Peer};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -14,6 +15,15 @@ pub use control::AskError;
 /// See [`AskError`].
 pub fn ask(path: &Path, request: &impl Serialize) -> Result<Value, AskError> {
     Connection::open(Peer::daemon(path))?.ask(request)
+}
+
+/// The state of the job `name` of that daemon: text for people, or an object.
+///
+/// # Errors
+///
+/// See [`AskError`].
+pub fn status(path: &Path, name: &str, text: bool) -> Result<Value, AskError> {
+    ask(path, &Request::Status { text, job: Some(name.to_owned()) })
 }
 
 /// Sends a request to the job `name` of that daemon.

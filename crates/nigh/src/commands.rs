@@ -3,7 +3,7 @@
 use crate::{
     cli::{
         CheckArgs, Cli, Command, CompletionsArgs, DaemonArgs, EchoArgs, EchoCommand, GateArgs,
-        LabArgs, ManArgs, OracleArgs, OracleCommand, ProbeArgs, Target,
+        GateCommand, LabArgs, ManArgs, OracleArgs, OracleCommand, ProbeArgs, ProbeCommand, Target,
     },
     client::{self, AskError},
     complete,
@@ -165,6 +165,10 @@ fn ask_job(daemon: &DaemonArgs, job: &str, command: &impl ControlCommand) -> Out
 
 fn probe(ProbeArgs { command, daemon }: &ProbeArgs) -> Outcome {
     use probe::cli::Command;
+    let command = match command {
+        ProbeCommand::Status => return status(daemon, Some("probe")),
+        ProbeCommand::Operation(command) => command,
+    };
     match command {
         Command::Show(show) => {
             refuse(daemon.target.socket.is_some(), "--socket", "probe show");
@@ -208,12 +212,19 @@ fn conflict(command: &str, text: &str) -> ! {
 fn gate(GateArgs { command, daemon }: &GateArgs) -> Outcome {
     use gate::cli::Command;
     let DaemonArgs { target, json } = daemon;
+    let command = match command {
+        GateCommand::Status => return status(daemon, Some("gate")),
+        GateCommand::Operation(command) => command,
+    };
     match command {
         Command::Operation(operation) => ask_job(daemon, "gate", operation),
         Command::Watch => {
             refuse(*json, "--json", "gate watch");
             let path = target.path().map_err(explain)?;
-            let ask = |request| client::ask_job(&path, "gate", &request);
+            let ask = |request: Option<_>| match request {
+                None => client::status(&path, "gate", false),
+                Some(request) => client::ask_job(&path, "gate", &request),
+            };
             Ok(gate::cli::watch(ask).map(|()| Exit::Done)?)
         }
         Command::Classify(classify) => {
@@ -258,8 +269,10 @@ fn oracle(args: &OracleArgs) -> Outcome {
             refuse(args.json, "--json", "oracle console");
             let path = target.path().map_err(explain)?;
             let ask = |request: &_| client::ask_job(&path, "oracle", request);
-            Ok(oracle::console::run(ask).map(|()| Exit::Done)?)
+            let status = |text| client::status(&path, "oracle", text);
+            Ok(oracle::console::run(ask, status).map(|()| Exit::Done)?)
         }
+        OracleCommand::Status(daemon) => status(daemon, Some("oracle")),
         OracleCommand::Operation(Command::Client(command)) => Ok(oracle::client::run(command)?),
         OracleCommand::Operation(Command::Operation(operation)) => {
             ask_job(operation.daemon(), "oracle", operation)

@@ -16,7 +16,7 @@ use clap_complete::{
 };
 use serde::Serialize;
 use serde_json::Value;
-use std::{ffi::OsStr, io, sync::mpsc, thread, time::Duration};
+use std::{ffi::OsStr, io, path::PathBuf, sync::mpsc, thread, time::Duration};
 
 /// The variable by which a shell asks for completions.
 const VARIABLE: &str = "NIGH_COMPLETE";
@@ -29,8 +29,8 @@ type Names = fn(&Words) -> Vec<String>;
 /// Which names fit which values: commands that begin so, the value's name in their help, the names.
 const NAMES: &[(&str, &str, Names)] = &[
     ("gate", "APPLICATION", |_| gate::cli::names::applications()),
-    ("gate forget", "RULE", |words| gate::cli::names::rules(|it| words.ask("gate", it))),
-    ("gate unblock", "INFO-HASH", |words| gate::cli::names::torrents(|it| words.ask("gate", it))),
+    ("gate forget", "RULE", |words| gate::cli::names::rules(words.status("gate"))),
+    ("gate unblock", "INFO-HASH", |words| gate::cli::names::torrents(words.status("gate"))),
     ("lab", "LAB", |_| lab::control::names::labs()),
     ("lab run", "HOST", hosts_of_scene),
     ("lab exec", "HOST", |words| lab::control::names::hosts(words.lab())),
@@ -81,13 +81,13 @@ fn routers(words: &Words) -> Vec<String> {
 fn stations(words: &Words) -> Vec<String> {
     let file = words.configuration();
     let configured = file.as_ref().and_then(|it| it.jobs.get::<probe::config::Config>());
-    probe::cli::stations(configured, |request| words.ask("probe", request))
+    probe::cli::stations(configured, || words.status("probe"))
 }
 
 fn tests(words: &Words) -> Vec<String> {
     let file = words.configuration();
     let configured = file.as_ref().and_then(|it| it.jobs.get::<probe::config::Config>());
-    probe::cli::test_names(configured, |request| words.ask("probe", request))
+    probe::cli::test_names(configured, || words.status("probe"))
 }
 
 /// The words that were typed so far.
@@ -121,12 +121,22 @@ impl Words {
         config::load(file.as_ref()).ok()
     }
 
-    /// Asks a job of the daemon that is meant.
-    fn ask(&self, job: &str, request: &impl Serialize) -> Option<Value> {
+    /// The control socket of the daemon that is meant.
+    fn socket(&self) -> Option<PathBuf> {
         let path = |long, short| self.value(long, short).map(Into::into);
         let target =
             Target { socket: path("--socket", None), config: path("--config", Some("-c")) };
-        client::ask_job(&target.path().ok()?, job, request).ok()
+        target.path().ok()
+    }
+
+    /// Asks a job of that daemon.
+    fn ask(&self, job: &str, request: &impl Serialize) -> Option<Value> {
+        client::ask_job(&self.socket()?, job, request).ok()
+    }
+
+    /// The state of a job of that daemon.
+    fn status(&self, job: &str) -> Option<Value> {
+        client::status(&self.socket()?, job, false).ok()
     }
 }
 

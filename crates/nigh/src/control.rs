@@ -63,7 +63,7 @@ async fn answer(node: &Node, line: &[u8]) -> Result<Value, String> {
         Request::Status { text: false, job: None } => Ok(node.status()),
         Request::Status { text: true, job: None } => Ok(node.render().into()),
         Request::Status { text, job: Some(job) } => {
-            let job = node.jobs().of(&job).map_err(|error| error.to_string())?;
+            let job = node.jobs().of(&job).await.map_err(|error| error.to_string())?;
             Ok(if text { job.render().into() } else { job.status() })
         }
         Request::Drain {} => node.drain().await.map_err(|error| error.to_string()),

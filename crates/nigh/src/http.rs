@@ -39,7 +39,6 @@ pub fn routes() -> Vec<Route> {
     let script = || file("text/javascript", include_str!("../../../web/status.js"));
     let ledger = |node| echo(node, Request::Ledger);
     let echo_top = |node| echo(node, Request::Top { count: TOP_ROWS });
-    let gate_status = |node| gate(node, gate::control::Request::Status);
     vec![
         ("GET", "/", get(page)),
         ("GET", "/status.css", get(style)),
@@ -111,6 +110,16 @@ async fn ask<S: Service>(node: &Node, request: S::Request) -> Response {
         },
     };
     fresh((status, Json(serde_json::json!({ "error": error }))).into_response())
+}
+
+async fn gate_status(State(node): State<Arc<Node>>) -> Response {
+    fresh(match node.jobs().of("gate").await {
+        Ok(gate) => Json(gate.status()).into_response(),
+        Err(error) => {
+            let body = Json(serde_json::json!({ "error": error.to_string() }));
+            (StatusCode::NOT_FOUND, body).into_response()
+        }
+    })
 }
 
 /// What `/api/v1/gate/top` ranks.

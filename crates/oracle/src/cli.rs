@@ -28,15 +28,6 @@ pub enum Command<T: Args> {
 /// A request to the daemon, by a command or by a line of the console.
 #[derive(Clone, Debug, PartialEq, Subcommand)]
 pub enum Operation<T: Args> {
-    /// Show the state of the oracle
-    ///
-    /// The exit code is 5 if it is not healthy.
-    #[command(after_help = "Example:\n  nigh oracle status --json")]
-    Status {
-        /// Which daemon to ask, and how.
-        #[command(flatten)]
-        daemon: T,
-    },
     /// Show routers, links, networks, routes, paths, threads, feeds, metrics
     #[command(subcommand_required = true, arg_required_else_help = true)]
     #[command(after_help = "Example:\n  nigh oracle print networks internal")]
@@ -413,8 +404,7 @@ impl<T: Args> Operation<T> {
     /// How the daemon is reached.
     pub fn daemon(&self) -> &T {
         match self {
-            Self::Status { daemon }
-            | Self::Print { daemon, .. }
+            Self::Print { daemon, .. }
             | Self::Set { daemon, .. }
             | Self::Create { daemon, .. }
             | Self::Delete { daemon, .. }
@@ -429,7 +419,6 @@ impl<T: Args> ControlCommand for Operation<T> {
 
     fn request(&self) -> Result<Request, job::Error> {
         Ok(match self {
-            Self::Status { .. } => Request::Status,
             Self::Print { what, .. } => what.clone().request(),
             Self::Set { what, .. } => match what.clone() {
                 Set::Link { link, property, value } => {
@@ -469,7 +458,6 @@ impl<T: Args> ControlCommand for Operation<T> {
 
     fn render(&self, answer: &Value) -> Result<String, AnswerError> {
         Ok(match self {
-            Self::Status { .. } => status::render_status(&read(answer)?),
             Self::Print { what, .. } => match what {
                 Print::Routers => status::render_routers(&read::<Vec<_>>(answer)?),
                 Print::Links { .. } => status::render_links(&read::<Vec<_>>(answer)?),

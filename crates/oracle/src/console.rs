@@ -8,7 +8,7 @@ mod complete;
 mod words;
 
 use crate::{cli::Operation, control::Request, status::RouterStatus};
-use clap::{Args, CommandFactory, FromArgMatches, Parser, error::ErrorKind};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind};
 use complete::Helper;
 use job::command::ControlCommand;
 use rustyline::{Config, Editor, error::ReadlineError, history::FileHistory};
@@ -31,7 +31,18 @@ const HISTORY: usize = 1000;
 struct Line {
     /// What is asked.
     #[command(subcommand)]
-    operation: Operation<LineArgs>,
+    command: Command,
+}
+
+/// The commands of the console.
+#[derive(Clone, Debug, PartialEq, Subcommand)]
+enum Command {
+    /// Show the state of the oracle
+    #[command(after_help = "Example:\n  nigh oracle status --json")]
+    Status(LineArgs),
+    /// Those that are requests to the oracle.
+    #[command(flatten)]
+    Operation(Operation<LineArgs>),
 }
 
 /// How a line is answered.
@@ -59,7 +70,7 @@ enum Meaning {
     /// Text to show: help, or what is wrong with the line.
     Show(String),
     /// A request to the daemon.
-    Ask(Box<Operation<LineArgs>>),
+    Ask(Box<Command>),
     /// The end.
     Leave,
 }
@@ -112,7 +123,7 @@ fn read(line: &str) -> Meaning {
         .try_get_matches_from(&words)
         .and_then(|matches| Line::from_arg_matches(&matches));
     match parsed {
-        Ok(Line { operation }) => Meaning::Ask(Box::new(operation)),
+        Ok(Line { command }) => Meaning::Ask(Box::new(command)),
         Err(error) => Meaning::Show(match error.kind() {
             // Incomplete.
             ErrorKind::MissingRequiredArgument
@@ -124,13 +135,15 @@ fn read(line: &str) -> Meaning {
     }
 }
 
-/// Runs the console until the operator leaves it or the input ends. `ask` asks the daemon.
+/// Runs the console until the operator leaves it or the input ends. `ask` asks the oracle, `status` asks
+/// for its state, as text or as an object.
 ///
 /// # Errors
 ///
 /// See [`ConsoleError`]; what the daemon refuses is shown and is no error.
 pub fn run<E: std::fmt::Display>(
     ask: impl Fn(&Request) -> Result<Value, E>,
+    status: impl Fn(bool) -> Result<Value, E>,
 ) -> Result<(), ConsoleError> {
     let config = Config::builder()
         .max_history_size(HISTORY)?
@@ -159,7 +172,10 @@ pub fn run<E: std::fmt::Display>(
         let text = match read(&line) {
             Meaning::Leave => break,
             Meaning::Show(text) => text,
-            Meaning::Ask(operation) => answer(&operation, &ask),
+            Meaning::Ask(command) => match *command {
+                Command::Status(LineArgs { json }) => show(status(!json)),
+                Command::Operation(operation) => answer(&operation, &ask),
+            },
         };
         let mut out = io::stdout().lock();
         out.write_all(text.as_bytes()).and_then(|()| out.flush())?;
@@ -173,7 +189,16 @@ pub fn run<E: std::fmt::Display>(
     Ok(())
 }
 
-/// Asks the daemon and returns its answer as text.
+/// The state as text, which it may be already.
+fn show<E: std::fmt::Display>(state: Result<Value, E>) -> String {
+    match state {
+        Err(error) => format!("error: {error}\n"),
+        Ok(Value::String(text)) => text,
+        Ok(state) => format!("{state:#}\n"),
+    }
+}
+
+/// Asks the oracle and returns its answer as text.
 fn answer<E: std::fmt::Display>(
     operation: &Operation<LineArgs>,
     ask: &impl Fn(&Request) -> Result<Value, E>,
@@ -253,14 +278,31 @@ mod tests {
         assert!(shown("set metric a \"b").contains("quote"));
     }
 
+    fn operation(command: Command) -> Operation<LineArgs> {
+        match command {
+            Command::Operation(operation) => operation,
+            Command::Status(_) => panic!("this is no operation"),
+        }
+    }
+
+    #[test]
+    fn the_state_is_shown_as_it_comes_or_as_json() {
+        assert_eq!(show::<String>(Ok("oracle: healthy\n".into())), "oracle: healthy\n");
+        let state = serde_json::json!({ "healthy": true });
+        assert_eq!(show::<String>(Ok(state)), "{\n  \"healthy\": true\n}\n");
+        assert_eq!(show(Err("no daemon")), "error: no daemon\n");
+    }
+
     #[test]
     fn basic_commands_are_understood() {
         let request = |line: &str| match read(line) {
-            Meaning::Ask(operation) => operation.request().unwrap(),
+            Meaning::Ask(command) => operation(*command).request().unwrap(),
             other => panic!("{line:?} is {other:?}"),
         };
         assert_eq!(request("print routers"), Request::Routers);
-        assert_eq!(request("status"), Request::Status);
+        let status = |json| Meaning::Ask(Box::new(Command::Status(LineArgs { json })));
+        assert_eq!(read("status"), status(false));
+        assert_eq!(read("status --json"), status(true));
         let side = crate::control::Side::Internal;
         let networks = Request::Networks { side, within: None, count: 1000 };
         assert_eq!(request("print networks internal"), networks);
@@ -292,10 +334,10 @@ mod tests {
             }
         }
         for wrong in ["bandwidth 5ms", "latency 100Mbit", "loss 1ms", "weight 1%", "loss much"] {
-            let Meaning::Ask(operation) = read(&format!("set link a b {wrong}")) else {
+            let Meaning::Ask(command) = read(&format!("set link a b {wrong}")) else {
                 panic!("{wrong}")
             };
-            let error = operation.request().expect_err(wrong).to_string();
+            let error = operation(*command).request().expect_err(wrong).to_string();
             assert!(error.contains("expected"), "{error}");
         }
         let cost = "8 * as_distance + -1".to_owned();

@@ -108,8 +108,6 @@ pub enum Request {
     },
     /// The threads that answer.
     Threads,
-    /// The state of the oracle.
-    Status,
     /// The sources of the topology.
     Feeds,
     /// The metrics.

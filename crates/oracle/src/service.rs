@@ -115,11 +115,9 @@ impl Shared {
 
     fn status(&self) -> Status {
         let config = self.config.load();
-        let problems = self.problems();
         let feeds = self.feeds();
         Status {
-            healthy: problems.is_empty(),
-            problems,
+            problems: self.problems(),
             listen: config.oracle.listen.clone(),
             tables: self.built.load().as_deref().cloned(),
             queries: self.udp.queries(),
@@ -319,7 +317,6 @@ impl job::Service for Service {
     async fn control(&self, request: Request) -> Result<Value, job::Error> {
         Ok(match request {
             // What was published does not wait for the builder.
-            Request::Status => self.status(),
             Request::Feeds => serde_json::to_value(self.shared.feeds()).unwrap_or_default(),
             Request::Threads => serde_json::to_value(self.shared.udp.threads()).unwrap_or_default(),
             Request::Metrics => serde_json::to_value(self.shared.metrics()).unwrap_or_default(),

@@ -31,9 +31,8 @@ pub use render::{
 /// Everything about the running oracle.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Status {
-    /// Whether there is no problem.
-    pub healthy: bool,
-    /// Why not, a sentence each.
+    /// Why it is not healthy, a sentence each; the contract adds them to its JSON.
+    #[serde(default, skip_serializing)]
     pub problems: Vec<String>,
     /// Where Proxidor is answered.
     pub listen: Vec<SocketAddr>,

@@ -6,7 +6,7 @@ use crate::{
     control::{ON_REQUEST, Order, Request},
     record::{Bounded, Figures, Kind, Record, Series},
     show::cli::ShowArgs,
-    status::{self, Status, duration},
+    status::{Status, duration},
 };
 use clap::{Args, Subcommand};
 use config::Bandwidth;
@@ -60,11 +60,6 @@ pub enum Operation {
         #[command(subcommand)]
         test: Test,
     },
-    /// Show the station: its clock, the other stations, the outcomes of tests
-    ///
-    /// The exit code is 5 if it is not healthy.
-    #[command(after_help = "Example:\n  nigh probe status --json | jq .probe.peers")]
-    Status,
 }
 
 /// `nigh probe run ...`
@@ -241,29 +236,21 @@ impl ControlCommand for Operation {
     type Request = Request;
 
     fn request(&self) -> Result<Request, job::Error> {
-        Ok(match self {
-            Self::Run { test } => Request::Run(test.order()),
-            Self::Status => Request::Status,
-        })
+        let Self::Run { test } = self;
+        Ok(Request::Run(test.order()))
     }
 
     fn render(&self, answer: &Value) -> Result<String, AnswerError> {
-        Ok(match self {
-            Self::Run { .. } => render(&read(answer)?),
-            Self::Status => status::render(&read(answer)?),
-        })
+        Ok(render(&read(answer)?))
     }
 
     /// Fails where nothing was measured: the record says why.
     fn exit(&self, answer: &Value) -> Exit {
-        match self {
-            Self::Run { .. } => Exit::of(answer["figures"]["kind"] != Kind::Failed.name()),
-            Self::Status => Exit::of_state(answer),
-        }
+        Exit::of(answer["figures"]["kind"] != Kind::Failed.name())
     }
 
     fn progress(&self) -> Box<dyn Any> {
-        let Self::Run { test } = self else { return Box::new(()) };
+        let Self::Run { test } = self;
         if !stderr().is_terminal() {
             return Box::new(());
         }
@@ -285,30 +272,29 @@ impl Drop for Progress {
     }
 }
 
-/// The names of stations, for a shell: of the mesh in `configured`, else of those that the daemon
-/// asks something; `ask` asks it.
+/// The names of stations, for a shell: of the mesh in `configured`, else of those that the running
+/// station asks something; `status` is its state.
 pub fn stations(
     configured: Option<&Config>,
-    ask: impl Fn(&Request) -> Option<Value>,
+    status: impl FnOnce() -> Option<Value>,
 ) -> Vec<String> {
     if let Some(config) = configured {
         return config.probe.stations.iter().map(|station| station.name.clone()).collect();
     }
-    let status = ask(&Request::Status).and_then(|it| serde_json::from_value::<Status>(it).ok());
+    let status = status().and_then(|it| serde_json::from_value::<Status>(it).ok());
     status.into_iter().flat_map(|status| status.peers).map(|peer| peer.name).collect()
 }
 
-/// The names of tests, for a shell: those in `configured`, else those that the daemon reports, and
-/// that of tests on request; `ask` asks it.
+/// The names of tests, for a shell: those in `configured`, else those of the running station, and that
+/// of tests on request; `status` is its state.
 pub fn test_names(
     configured: Option<&Config>,
-    ask: impl Fn(&Request) -> Option<Value>,
+    status: impl FnOnce() -> Option<Value>,
 ) -> Vec<String> {
     let mut names: Vec<String> = match configured {
         Some(config) => config.probe.tests.iter().map(|test| test.name.clone()).collect(),
         None => {
-            let status = ask(&Request::Status);
-            let status = status.and_then(|it| serde_json::from_value::<Status>(it).ok());
+            let status = status().and_then(|it| serde_json::from_value::<Status>(it).ok());
             status.into_iter().flat_map(|status| status.tests).map(|run| run.test).collect()
         }
     };
@@ -441,7 +427,7 @@ mod tests {
         let line = "probe run throughput brno --duration 5s --transport udp -b 9Mbit";
         let Line { command } = Line::try_parse_from(line.split(' ')).expect("it parses");
         let Command::Operation(operation) = command else { panic!("{command:?}") };
-        let Request::Run(order) = operation.request().unwrap() else { panic!("{operation:?}") };
+        let Request::Run(order) = operation.request().unwrap();
         assert_eq!(
             (order.duration, order.transport, order.bandwidth),
             (Some(Duration::from_secs(5)), Transport::Udp, Some(Bandwidth(9_000_000)))

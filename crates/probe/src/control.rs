@@ -12,8 +12,6 @@ pub(crate) const ON_REQUEST: &str = "request";
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Request {
-    /// The state of everything.
-    Status,
     /// Runs a test now; answered with the record when it is done.
     Run(Order),
 }

@@ -7,9 +7,8 @@ use std::{collections::BTreeMap, fmt::Write, net::IpAddr, time::Duration};
 /// What is under `probe` in `nigh status --json` and `/api/v1/status`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Status {
-    /// Whether the station has no problems.
-    pub healthy: bool,
-    /// The problems, a sentence each.
+    /// Why it is not healthy, a sentence each; the contract adds them to its JSON.
+    #[serde(default, skip_serializing)]
     pub problems: Vec<String>,
     /// The station's name.
     pub name: String,
@@ -132,7 +131,7 @@ impl DelayStatus {
 /// The state as text for people.
 pub fn render(status: &Status) -> String {
     let mut text = String::new();
-    let health = if status.healthy { "healthy" } else { "not healthy" };
+    let health = if status.problems.is_empty() { "healthy" } else { "not healthy" };
     // Writing to a string cannot fail.
     let _ = writeln!(text, "probe: {health}; station {}", status.name);
     for problem in &status.problems {

@@ -116,7 +116,7 @@ fn anycast(status: &Status, metrics: &mut Metrics<'_>) -> fmt::Result {
         "1 when the health check is healthy",
         anycast.checks.iter().map(|check| ([("check", &check.name)], i64::from(check.healthy))),
     )?;
-    let healthy = i64::from(status.healthy);
+    let healthy = i64::from(status.problems.is_empty());
     metrics.gauge("nigh_anycast_healthy", "1 if there is no problem", healthy)?;
     let draining = i64::from(status.drain != crate::drain::Phase::Serving);
     let help = "1 from the start of a drain until it is undone";

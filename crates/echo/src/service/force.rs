@@ -246,7 +246,6 @@ impl Worker {
         let [allow, deny] = self.lists.clone();
         self.shared.status.store(Arc::new(Status {
             node: self.config.node.clone(),
-            healthy: problems.is_empty(),
             problems,
             drain: self.drain.phase(),
             interfaces: self.ports.iter().map(Port::status).collect(),

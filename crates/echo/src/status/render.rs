@@ -10,7 +10,7 @@ use terminal::text::{CellAlignment, ago, lines, table};
 /// The whole status, for `nigh status`.
 pub fn render_status(status: &Status) -> String {
     let mut out = String::new();
-    let health = if status.healthy { "healthy" } else { "NOT HEALTHY" };
+    let health = if status.problems.is_empty() { "healthy" } else { "NOT HEALTHY" };
     let _ = writeln!(out, "echo: {health}, {}", status.drain.word());
     for problem in &status.problems {
         let _ = writeln!(out, "  ! {problem}");

@@ -1,6 +1,6 @@
 //! The names that a shell offers for arguments of `nigh gate`.
 
-use crate::{control::Request, files::ANNOUNCED, policy::RuntimeRule};
+use crate::{files::ANNOUNCED, policy::RuntimeRule};
 use classify::{application::Application, label::UNKNOWN, ndpi_names};
 use serde_json::Value;
 
@@ -13,15 +13,15 @@ pub fn applications() -> Vec<String> {
     names
 }
 
-/// The runtime rules in force; `ask` asks the gate.
-pub fn rules(ask: impl Fn(&Request) -> Option<Value>) -> Vec<String> {
-    let rules = ask(&Request::Status).map(|mut status| status["runtime_rules"].take());
+/// The runtime rules in a gate's `status`.
+pub fn rules(status: Option<Value>) -> Vec<String> {
+    let rules = status.map(|mut status| status["runtime_rules"].take());
     let rules = rules.and_then(|rules| serde_json::from_value::<Vec<RuntimeRule>>(rules).ok());
     rules.into_iter().flatten().map(|rule| rule.name).collect()
 }
 
-/// The torrents that are refused for a file in them; `ask` asks the gate.
-pub fn torrents(ask: impl Fn(&Request) -> Option<Value>) -> Vec<String> {
-    let torrents = ask(&Request::Status).map(|mut status| status["torrents"].take());
+/// The torrents that are refused for a file in them, in a gate's `status`.
+pub fn torrents(status: Option<Value>) -> Vec<String> {
+    let torrents = status.map(|mut status| status["torrents"].take());
     torrents.and_then(|torrents| serde_json::from_value(torrents).ok()).unwrap_or_default()
 }

@@ -4,7 +4,7 @@ use crate::{
     config::{self, Deny, Direction, Each, Rate},
     control::{By, FlowName, FlowsOrder, Order, Request, TopOrder},
     policy::{RuntimeAction, RuntimeLimit, RuntimeRule},
-    status::{self, FlowRow, Status, TopStatus, Why},
+    status::{self, FlowRow, TopStatus, Why},
 };
 use clap::{
     Args, Subcommand,
@@ -18,11 +18,6 @@ use serde_json::Value;
 /// The request to the daemon.
 #[derive(Clone, Debug, PartialEq, Eq, Subcommand)]
 pub enum Operation {
-    /// Show the gate: health, flows, packets by outcome, rules, limits
-    ///
-    /// The exit code is 5 if it is not healthy.
-    #[command(after_help = "Examples:\n  nigh gate status\n  nigh gate status --json | jq .flows")]
-    Status,
     /// Show flows, the busiest first
     #[command(
         after_help = "Examples:\n  nigh gate flows --application bittorrent\n  nigh gate flows --host 10.0.0.5 --verdict reset -n 100"
@@ -200,7 +195,6 @@ impl ControlCommand for Operation {
 
     fn request(&self) -> Result<Request, job::Error> {
         Ok(match self {
-            Self::Status => Request::Status,
             Self::Flows(args) => Request::Flows(FlowsOrder {
                 application: args.application.clone(),
                 host: args.host,
@@ -229,7 +223,6 @@ impl ControlCommand for Operation {
 
     fn render(&self, answer: &Value) -> Result<String, AnswerError> {
         Ok(match self {
-            Self::Status => status::render(&read::<Status>(answer)?),
             Self::Flows(_) => status::render_flows(&read::<Vec<FlowRow>>(answer)?),
             Self::Top(_) => status::render_top(&read::<TopStatus>(answer)?),
             Self::Why { .. } => status::render_why(&read::<Why>(answer)?),

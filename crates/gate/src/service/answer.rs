@@ -108,10 +108,8 @@ impl Worker {
                 dropped,
             }
         };
-        let problems = problems.list();
         Status {
-            healthy: problems.is_empty(),
-            problems,
+            problems: problems.list(),
             bypass: gate.is_bypassed(),
             internal: config.gate.internal.clone(),
             taken_over: gate.found() == Found::TakenOver,

@@ -80,7 +80,7 @@ pub(super) fn collect(status: &Status, metrics: &mut Metrics<'_>) -> fmt::Result
             files.scanning_bytes,
         ),
         ("nigh_gate_bypass", "1 when the gate is switched off", u64::from(status.bypass)),
-        ("nigh_gate_healthy", "1 when the gate is healthy", u64::from(status.healthy)),
+        ("nigh_gate_healthy", "1 when the gate is healthy", u64::from(status.problems.is_empty())),
     ] {
         metrics.gauge(name, help, value)?;
     }

@@ -60,6 +60,8 @@ const MAX_RUNTIME: usize = 100;
 /// Requests to the thread.
 pub(super) enum Ask {
     Control(Request, oneshot::Sender<Result<Value, ControlError>>),
+    /// Publishes a status of now.
+    Refresh(oneshot::Sender<()>),
     /// Puts up what a configuration needs, before it is in force.
     Prepare(bool, oneshot::Sender<Result<(), ReloadError>>),
     Reload(Box<(Config, Option<Engine>, Option<Option<Scanner>>)>, oneshot::Sender<()>),
@@ -346,6 +348,11 @@ impl Worker {
                 let answer = self.control(request);
                 let _ = reply.send(answer);
             }
+            Ask::Refresh(reply) => {
+                self.refresh();
+                self.publish();
+                let _ = reply.send(());
+            }
             Ask::Prepare(limits, reply) => {
                 let result = if limits { self.open_shapers() } else { Ok(()) };
                 let _ = reply.send(result.map_err(ReloadError::Shaper));
@@ -409,15 +416,11 @@ impl Worker {
     }
 
     fn control(&mut self, request: Request) -> Result<Value, ControlError> {
-        if matches!(request, Request::Status | Request::Flows(_) | Request::Top(_)) {
+        if matches!(request, Request::Flows(_) | Request::Top(_)) {
             self.refresh();
         }
         let json = |value| serde_json::to_value(value).unwrap_or_default();
         match request {
-            Request::Status => {
-                self.publish();
-                Ok(serde_json::to_value(&**self.published.load()).unwrap_or_default())
-            }
             Request::Flows(order) => Ok(json(self.flows(&order))),
             Request::Top(order) => Ok(serde_json::to_value(self.top(order)).unwrap_or_default()),
             Request::Why { flow } => {

@@ -46,7 +46,7 @@ fn words(counts: &BTreeMap<String, u64>) -> String {
 /// The whole status, for `nigh status` and `nigh gate status`.
 pub fn render(status: &Status) -> String {
     let mut out = String::new();
-    let health = if status.healthy { "healthy" } else { "NOT HEALTHY" };
+    let health = if status.problems.is_empty() { "healthy" } else { "NOT HEALTHY" };
     let off = if status.bypass { ", SWITCHED OFF (bypass)" } else { "" };
     let _ = writeln!(out, "gate: {health}{off}, internal {}", status.internal.join(", "));
     for problem in &status.problems {

@@ -28,7 +28,7 @@ pub(super) fn collect(
             ("nigh_oracle_bmp_unknown_peers", "BMP connections from addresses not configured");
         metrics.counter(name, help, unknown_peers)?;
     }
-    let healthy = i64::from(status.healthy);
+    let healthy = i64::from(status.problems.is_empty());
     metrics.gauge("nigh_oracle_healthy", "1 when the oracle is healthy", healthy)
 }
 

@@ -388,7 +388,6 @@ fn changes_something(request: &Request) -> bool {
         | Request::Route { .. }
         | Request::Path { .. }
         | Request::Threads
-        | Request::Status
         | Request::Feeds
         | Request::Metrics
         | Request::Dump { .. } => false,

@@ -19,7 +19,7 @@ fn or_dash<T: Display>(value: Option<T>) -> String {
 /// The whole state, for `nigh status` and `nigh oracle status`.
 pub fn render_status(status: &Status) -> String {
     let mut out = String::new();
-    let health = if status.healthy { "healthy" } else { "NOT HEALTHY" };
+    let health = if status.problems.is_empty() { "healthy" } else { "NOT HEALTHY" };
     let listen: Vec<_> = status.listen.iter().map(ToString::to_string).collect();
     let _ = writeln!(out, "oracle: {health}, Proxidor at {}", listen.join(", "));
     for problem in &status.problems {

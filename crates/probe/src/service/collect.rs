@@ -93,6 +93,6 @@ pub(super) fn collect(shared: &Shared, metrics: &mut Metrics<'_>) -> fmt::Result
         Refusal::ALL.map(|what| ([("what", what.word())], tests.refused(what))),
     )?;
     status.archive.collect(metrics)?;
-    let healthy = i64::from(status.healthy);
+    let healthy = i64::from(status.problems.is_empty());
     metrics.gauge("nigh_probe_healthy", "1 when the station has no problems", healthy)
 }

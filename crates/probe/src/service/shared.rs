@@ -248,7 +248,6 @@ impl Shared {
 
     pub(crate) fn status(&self) -> Status {
         let config = self.config();
-        let problems = self.problems();
         let admission = self.host.admission();
         let counts = admission.counts().clone();
         let leases =
@@ -269,8 +268,7 @@ impl Shared {
             skipped: runs.skipped,
         });
         Status {
-            healthy: problems.is_empty(),
-            problems,
+            problems: self.problems(),
             name: config.name().to_owned(),
             clock: self.clock.state(),
             clock_error_ns: self.clock.now_error().nanoseconds,

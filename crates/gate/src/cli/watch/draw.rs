@@ -57,7 +57,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, model: &Model) {
 fn summary(model: &Model, status: &Status) -> Vec<Line<'static>> {
     let warn = |text: String| Span::styled(text, Style::new().fg(Color::Red).bold());
     let mut first = vec![Span::styled("gate ", Style::new().bold())];
-    first.push(match status.healthy {
+    first.push(match status.problems.is_empty() {
         true => Span::styled("healthy", Style::new().fg(Color::Green)),
         false => warn("NOT HEALTHY".into()),
     });
@@ -195,7 +195,6 @@ mod tests {
         let packets =
             Packets { received: 900 + refused, outcomes: outcomes.into(), ..Packets::default() };
         Status {
-            healthy: true,
             internal: vec!["eth1".into()],
             packets: [("from_internal".to_owned(), packets)].into(),
             refused: [("bittorrent".to_owned(), 12)].into(),

@@ -44,11 +44,11 @@ pub enum WatchError<E> {
     Terminal(#[from] io::Error),
 }
 
-/// Shows a gate until `q` or Ctrl-C. `ask` asks its daemon.
+/// Shows a gate until `q` or Ctrl-C. `ask` sends it a request; without one it asks for its state.
 ///
 /// # Errors
 /// See [`WatchError`].
-pub fn watch<E>(ask: impl FnMut(Request) -> Result<Value, E>) -> Result<(), WatchError<E>> {
+pub fn watch<E>(ask: impl FnMut(Option<Request>) -> Result<Value, E>) -> Result<(), WatchError<E>> {
     if !io::stdout().is_terminal() {
         return Err(WatchError::NoTerminal);
     }
@@ -61,7 +61,7 @@ struct View<A> {
     model: Model,
 }
 
-impl<E, A: FnMut(Request) -> Result<Value, E>> screen::View for View<A> {
+impl<E, A: FnMut(Option<Request>) -> Result<Value, E>> screen::View for View<A> {
     type Error = WatchError<E>;
 
     fn draw(&self, frame: &mut Frame<'_>) {
@@ -84,12 +84,12 @@ impl<E, A: FnMut(Request) -> Result<Value, E>> screen::View for View<A> {
 
 /// Asks how the gate is.
 fn look<E>(
-    ask: &mut impl FnMut(Request) -> Result<Value, E>,
+    ask: &mut impl FnMut(Option<Request>) -> Result<Value, E>,
     model: &mut Model,
 ) -> Result<(), WatchError<E>> {
     let top = Request::Top(TopOrder { by: model.by(), count: ROWS });
-    let status: Status = read(&ask(Request::Status).map_err(WatchError::Ask)?)?;
-    let top: TopStatus = read(&ask(top).map_err(WatchError::Ask)?)?;
+    let status: Status = read(&ask(None).map_err(WatchError::Ask)?)?;
+    let top: TopStatus = read(&ask(Some(top)).map_err(WatchError::Ask)?)?;
     model.update(Instant::now(), status, top);
     Ok(())
 }
@@ -101,10 +101,12 @@ mod tests {
     use terminal::screen::KeyCode;
 
     /// A daemon that answers what it is asked, and writes that down.
-    fn answer(asked: &mut Vec<Request>, request: Request) -> Result<Value, String> {
+    fn answer(asked: &mut Vec<Option<Request>>, request: Option<Request>) -> Result<Value, String> {
         let value = match &request {
-            Request::Status => serde_json::to_value(Status::default()),
-            Request::Top(order) => serde_json::to_value(TopStatus { by: order.by, rows: vec![] }),
+            None => serde_json::to_value(Status::default()),
+            Some(Request::Top(order)) => {
+                serde_json::to_value(TopStatus { by: order.by, rows: vec![] })
+            }
             _ => return Err("nobody asks that".into()),
         };
         asked.push(request);
@@ -118,8 +120,8 @@ mod tests {
         look(&mut ask, &mut model).expect("answers");
         assert!(!model.press(Key::Other(KeyCode::Tab)));
         look(&mut ask, &mut model).expect("answers");
-        let top = |by| Request::Top(TopOrder { by, count: ROWS });
-        let expected = [Request::Status, top(By::Application), Request::Status, top(By::Host)];
+        let top = |by| Some(Request::Top(TopOrder { by, count: ROWS }));
+        let expected = [None, top(By::Application), None, top(By::Host)];
         assert_eq!(asked, expected);
     }
 

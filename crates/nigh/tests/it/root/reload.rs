@@ -76,7 +76,7 @@ fn in_force(node: &Namespace, nigh: &Nigh) -> InForce {
         let name = |item: &Value| item["name"].as_str().unwrap().to_owned();
         list.as_array().unwrap().iter().map(name).collect()
     };
-    let rules = nigh.control(&json!({"do": "gate", "request": {"do": "status"}})).unwrap();
+    let rules = nigh.control(&json!({"do": "status", "job": "gate"})).unwrap();
     InForce {
         rate: state["echo"]["limit"]["rate"].as_u64().unwrap(),
         address: node.check(&["ip", "addr", "show", "lo"]).unwrap().contains("198.51.100.2/32"),

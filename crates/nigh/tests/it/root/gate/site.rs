@@ -61,7 +61,7 @@ impl Site {
 
     /// What `nigh gate status` shows, as it is now.
     pub(crate) fn status(&self) -> Value {
-        self.nigh.control(&json!({ "do": "gate", "request": { "do": "status" } })).unwrap()
+        self.nigh.control(&json!({ "do": "status", "job": "gate" })).unwrap()
     }
 
     /// The gate's state, for a test that fails.
