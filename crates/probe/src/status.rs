@@ -2,7 +2,8 @@
 
 use crate::{archive, config::What, delay, record, stamp::Refusals};
 use serde::{Deserialize, Serialize};
-use std::{collections::BTreeMap, fmt::Write, net::IpAddr, time::Duration};
+use std::{collections::BTreeMap, fmt::Write, net::IpAddr};
+use terminal::text::age;
 
 /// What is under `probe` in `nigh status --json` and `/api/v1/status`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -143,7 +144,7 @@ pub fn render(status: &Status) -> String {
     };
     let _ = writeln!(text, "  clock: {error} ({})", status.clock.source);
     for peer in &status.peers {
-        let since = humantime::format_duration(Duration::from_secs(peer.since_seconds as u64));
+        let since = age(peer.since_seconds);
         let state = match &peer.why {
             None => format!("reached for {since}"),
             Some(why) => format!("not reached for {since}: {why}"),

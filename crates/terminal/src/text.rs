@@ -2,7 +2,10 @@
 
 use comfy_table::presets;
 pub use comfy_table::{CellAlignment, Table};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 /// A table with a header; columns from `numbers` on are aligned to the right.
 pub fn table<const N: usize>(header: [&str; N], numbers: usize) -> Table {
@@ -28,11 +31,33 @@ pub fn ago(unix: f64) -> String {
 }
 
 fn since(unix: f64, now: SystemTime) -> String {
-    let since = now
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default()
-        .saturating_sub(Duration::try_from_secs_f64(unix).unwrap_or_default());
-    humantime::format_duration(Duration::from_secs(since.as_secs())).to_string()
+    let now = now.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since = now.saturating_sub(Duration::try_from_secs_f64(unix).unwrap_or_default());
+    age(since.as_secs_f64())
+}
+
+/// A time, to the second.
+pub fn age(seconds: f64) -> String {
+    humantime::format_duration(Duration::from_secs(seconds as u64)).to_string()
+}
+
+/// Bytes with one decimal place.
+pub fn size(bytes: u64) -> String {
+    let (unit, word) = match bytes {
+        1_000_000_000.. => (1e9, "GB"),
+        1_000_000.. => (1e6, "MB"),
+        1000.. => (1e3, "kB"),
+        _ => return format!("{bytes} B"),
+    };
+    format!("{:.1} {word}", bytes as f64 / unit)
+}
+
+/// The counts that are not zero, such as `5 passed, 3 dropped`.
+pub fn counts(counts: &BTreeMap<String, u64>) -> String {
+    let counts = counts.iter().filter(|(_, count)| **count > 0);
+    let counts: Vec<_> =
+        counts.map(|(name, count)| format!("{count} {}", name.replace('_', " "))).collect();
+    if counts.is_empty() { "none".to_owned() } else { counts.join(", ") }
 }
 
 /// A number in at most six places.
@@ -52,6 +77,17 @@ mod tests {
     fn a_short_number_has_six_places_at_most() {
         let numbers = [0.0, 999.0, 1000.0, 12_345.0, 999_949.0, 3e12];
         assert_eq!(numbers.map(short), ["0", "999", "1.0k", "12.3k", "999.9k", "3.0T"]);
+    }
+
+    #[test]
+    fn ages_sizes_and_counts_are_for_people() {
+        assert_eq!([-1.0, 0.9, 61.5].map(age), ["0s", "0s", "1m 1s"]);
+        let sizes = [999, 1000, 2_500_000, 3_000_000_000];
+        assert_eq!(sizes.map(size), ["999 B", "1.0 kB", "2.5 MB", "3.0 GB"]);
+        let mut all = BTreeMap::from([("bad_code".to_owned(), 0)]);
+        assert_eq!(counts(&all), "none");
+        all.extend([("over_rate".to_owned(), 3), ("passed".to_owned(), 5)]);
+        assert_eq!(counts(&all), "3 over rate, 5 passed");
     }
 
     #[test]

@@ -6,8 +6,8 @@ use crate::{
     control::By,
     policy::{RuntimeAction, RuntimeRule},
 };
-use std::{collections::BTreeMap, fmt::Write, time::Duration};
-use terminal::text::{CellAlignment, lines, table};
+use std::fmt::Write;
+use terminal::text::{CellAlignment, age, counts, lines, size, table};
 
 /// Recent refusals that are shown.
 const REFUSED: usize = 5;
@@ -15,32 +15,6 @@ const REFUSED: usize = 5;
 /// Bits a second, for people.
 fn rate(bits_per_second: u64) -> String {
     Rate(bits_per_second).rounded()
-}
-
-/// Bytes, for people.
-fn size(bytes: u64) -> String {
-    let (unit, word) = match bytes {
-        1_000_000_000.. => (1e9, "GB"),
-        1_000_000.. => (1e6, "MB"),
-        1000.. => (1e3, "kB"),
-        _ => return format!("{bytes} B"),
-    };
-    format!("{:.1} {word}", bytes as f64 / unit)
-}
-
-fn age(seconds: f64) -> String {
-    let whole = Duration::from_secs(seconds.max(0.0) as u64);
-    humantime::format_duration(whole).to_string()
-}
-
-/// The counts that are not zero, as `5 passed, 3 dropped`.
-fn words(counts: &BTreeMap<String, u64>) -> String {
-    let words: Vec<_> = counts
-        .iter()
-        .filter(|(_, count)| **count > 0)
-        .map(|(word, count)| format!("{count} {}", word.replace('_', " ")))
-        .collect();
-    if words.is_empty() { "none".into() } else { words.join(", ") }
 }
 
 /// The whole status, for `nigh status` and `nigh gate status`.
@@ -70,9 +44,9 @@ pub fn render(status: &Status) -> String {
     );
     for (hook, Packets { received, outcomes, extra }) in &status.packets {
         let hook = hook.replace('_', " ");
-        let _ = writeln!(out, "packets {hook}: {received} received = {}", words(outcomes));
+        let _ = writeln!(out, "packets {hook}: {received} received = {}", counts(outcomes));
         if extra.values().any(|count| *count > 0) {
-            let _ = writeln!(out, "  extra: {}", words(extra));
+            let _ = writeln!(out, "  extra: {}", counts(extra));
         }
     }
     let copies = &status.copies;

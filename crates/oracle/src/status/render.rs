@@ -5,11 +5,8 @@ use super::{
     PathStatus, QueryStatus, RouteStatus, RouterStatus, SessionStatus, Status, ThreadStatus,
 };
 use crate::control::Side;
-use std::{
-    collections::BTreeMap,
-    fmt::{Display, Write as _},
-};
-use terminal::text::{ago, lines, table};
+use std::fmt::{Display, Write as _};
+use terminal::text::{ago, counts, lines, table};
 
 /// A value, or a dash where there is none.
 fn or_dash<T: Display>(value: Option<T>) -> String {
@@ -103,17 +100,11 @@ fn render_driver(driver: &DriverStatus) -> String {
 }
 
 fn queries(queries: &QueryStatus) -> String {
-    let words = |counts: &BTreeMap<String, u64>| {
-        let words = counts.iter().filter(|(_, count)| **count > 0);
-        let words: Vec<_> =
-            words.map(|(name, count)| format!("{count} {}", name.replace('_', " "))).collect();
-        if words.is_empty() { "none".to_owned() } else { words.join(", ") }
-    };
     format!(
         "queries: {} received\nreplies: {}\ndropped: {}\n",
         queries.received,
-        words(&queries.replies),
-        words(&queries.dropped)
+        counts(&queries.replies),
+        counts(&queries.dropped)
     )
 }
 
