@@ -165,6 +165,28 @@ pub fn print_json(value: &impl Serialize) -> Result<Exit, PrintError> {
     print(&(serde_json::to_string_pretty(value).map_err(io::Error::from)? + "\n"))
 }
 
+/// Prints what a command that writes data has counted: as a line of JSON on stdout, unless the data went
+/// there; else on stderr.
+///
+/// # Errors
+///
+/// See [`PrintError`].
+pub fn print_counters(
+    json: bool,
+    data_on_stdout: bool,
+    counters: &(impl Serialize + Display),
+) -> Result<Exit, PrintError> {
+    let text = match json {
+        true => serde_json::to_string(counters).map_err(io::Error::from)?,
+        false => counters.to_string(),
+    };
+    if json && !data_on_stdout {
+        return print(&(text + "\n"));
+    }
+    let _ = writeln!(io::stderr(), "{text}");
+    Ok(Exit::Done)
+}
+
 /// Prints a result, as JSON or for people.
 ///
 /// # Errors

@@ -13,12 +13,11 @@ use crate::{
     view::{ViewArgs, view},
 };
 use clap::{Args, Subcommand};
-use job::command::{Exit, Failure, Outcome, print};
+use job::command::{Exit, Failure, Outcome, print, print_counters};
 use serde_json::{Value, json};
 use std::{
     ffi::OsString,
     fmt::Write as _,
-    io::{self, Write as _},
     net::{Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
     sync::Arc,
@@ -187,17 +186,7 @@ pub fn run(
         Command::Node(args) => print(&control::node(args)?)?,
         Command::Events(args) => control::events(args)?,
         Command::Capture(args) => {
-            let captured = capture(args)?;
-            let text = match args.json {
-                true => format!("{}\n", json!(captured)),
-                false => format!("{captured}\n"),
-            };
-            if args.json && args.write != Path::new("-") {
-                print(&text)?
-            } else {
-                let _ = io::stderr().write_all(text.as_bytes());
-                Exit::Done
-            }
+            print_counters(args.json, args.write == Path::new("-"), &capture(args)?)?
         }
         Command::View(args) => view(args)?,
         Command::Gen(args) => {

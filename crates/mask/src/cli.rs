@@ -13,13 +13,11 @@ use crate::{
 };
 use capture::{ReadError, unpack};
 use clap::{Args, Subcommand};
-use job::command::{Exit, PrintError, print, print_json, print_result};
-use serde::Serialize;
+use job::command::{Exit, PrintError, print, print_counters, print_json, print_result};
 use serde_json::json;
 use std::{
-    fmt::Display,
     fs::{self, File},
-    io::{self, Read, Write},
+    io::{self, Read},
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     thread,
@@ -217,7 +215,7 @@ pub enum CliError {
     /// The report would be written over a capture.
     #[error("{0} is one of the captures: give another file for the report")]
     Page(PathBuf),
-    /// The system gives no random numbers, or no summary can be printed.
+    /// The system gives no random numbers.
     #[error(transparent)]
     Io(#[from] io::Error),
     /// Nothing can be printed.
@@ -237,11 +235,8 @@ fn because(error: &MaskError) -> String {
 impl CliError {
     /// Whether the reader of the output has closed it.
     fn is_broken_pipe(&self) -> bool {
-        let is_pipe = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
-        match self {
-            Self::Io(error) | Self::Mask { source: MaskError::Write(error), .. } => is_pipe(error),
-            _ => false,
-        }
+        matches!(self, Self::Mask { source: MaskError::Write(error), .. }
+            if error.kind() == io::ErrorKind::BrokenPipe)
     }
 }
 
@@ -322,7 +317,7 @@ fn file(args: &FileArgs, json: bool) -> Result<Exit, CliError> {
     if let (Some(log), Some(path)) = (&mut log, &args.log) {
         log.end(result.as_ref().ok(), result.as_ref().err()).map_err(failed(path))?;
     }
-    print_summary(&result?, json, is_stream(&args.output))
+    Ok(print_counters(json, is_stream(&args.output), &result?)?)
 }
 
 fn check(masked: &Path, against: &Path, html: Option<&Path>, json: bool) -> Result<Exit, CliError> {
@@ -377,7 +372,7 @@ fn live(args: &LiveArgs, json: bool) -> Result<Exit, CliError> {
         log.end(summary.as_ref(), result.as_ref().err()).map_err(failed(path))?;
     }
     if let Some(summary) = &summary {
-        print_summary(summary, json, output == Path::new("-"))?;
+        print_counters(json, output == Path::new("-"), summary)?;
     }
     result?;
     Ok(Exit::Done)
@@ -400,24 +395,6 @@ fn until_its_end(
     bar.finish_and_clear();
     let (summary, ended) = live.end();
     (Some(summary), ran.and(ended))
-}
-
-/// Reports the result: to people on stderr; programs, as a line of JSON, on stdout unless
-/// the capture went there.
-fn print_summary(
-    what: &(impl Serialize + Display),
-    json: bool,
-    on_stdout: bool,
-) -> Result<Exit, CliError> {
-    let text = match json {
-        true => serde_json::to_string(what).map_err(io::Error::from)?,
-        false => what.to_string(),
-    };
-    match json && !on_stdout {
-        true => writeln!(io::stdout(), "{text}")?,
-        false => writeln!(io::stderr(), "{text}")?,
-    }
-    Ok(Exit::Done)
 }
 
 /// A policy by its name, or from a file, with its text.

@@ -6,10 +6,9 @@ use super::{
     interrupt::Interrupt,
     summary::{Summary, Tally},
 };
-use job::command::Exit;
+use job::command::{Exit, print};
 use serde::Serialize;
 use std::{
-    io::{self, Write},
     num::NonZeroU64,
     thread,
     time::{Duration, Instant},
@@ -62,13 +61,13 @@ pub fn run(args: &Args) -> Result<Exit, ClientError> {
     let mut questions = args.random.questions(&server)?;
     let mut exchange = Exchange::open(&server)?;
     if !args.json {
-        print_line(&format!(
-            "PROXIDOR {} ({}): {} candidates, {} bytes of data",
+        print(&format!(
+            "PROXIDOR {} ({}): {} candidates, {} bytes of data\n",
             args.random.server.server,
             server.address,
             args.random.candidates,
             questions.bytes(),
-        ));
+        ))?;
     }
     let (begin, mut tally, base) = (Instant::now(), Tally::default(), rand::random::<u32>());
     let count = args.count.map_or(u64::MAX, u64::from);
@@ -77,7 +76,7 @@ pub fn run(args: &Args) -> Result<Exit, ClientError> {
         let request = questions.next(base.wrapping_add(sequence as u32));
         let answer = exchange.ask(request, args.timeout)?;
         tally.count(answer.as_ref());
-        line(args, &server.address.ip().to_string(), sequence, answer.as_ref());
+        print(&line(args, &server.address.ip().to_string(), sequence, answer.as_ref()))?;
         if sequence < count {
             wait(&interrupt, args.interval.saturating_sub(sent.elapsed()));
         }
@@ -85,7 +84,7 @@ pub fn run(args: &Args) -> Result<Exit, ClientError> {
             break;
         }
     }
-    summarize(args, &tally.summary(), begin.elapsed());
+    print(&summarize(args, &tally.summary(), begin.elapsed()))?;
     Ok(Exit::of(tally.replies > 0))
 }
 
@@ -101,17 +100,16 @@ fn wait(interrupt: &Interrupt, time: Duration) {
     }
 }
 
-fn line(args: &Args, server: &str, sequence: u64, answer: Option<&Answer>) {
+fn line(args: &Args, server: &str, sequence: u64, answer: Option<&Answer>) -> String {
     let time = answer.map(|answer| answer.round_trip.as_secs_f64() * 1e3);
     let result = answer.map_or("lost", |answer| answer.reply.header.rcode.name());
     if args.json {
         let bytes = answer.map(|answer| answer.bytes);
         let line = Line { sequence, result, bytes, rtt_ms: time };
-        print_line(&serde_json::to_string(&line).unwrap_or_default());
-        return;
+        return serde_json::to_string(&line).unwrap_or_default() + "\n";
     }
     match answer {
-        None => print_line(&format!("no reply from {server}: seq={sequence}")),
+        None => format!("no reply from {server}: seq={sequence}\n"),
         Some(Answer { reply, bytes, .. }) => {
             let time = time.unwrap_or_default();
             let ttl = reply.header.ttl;
@@ -119,39 +117,34 @@ fn line(args: &Args, server: &str, sequence: u64, answer: Option<&Answer>) {
                 true => String::new(),
                 false => format!(" {result}"),
             };
-            print_line(&format!(
-                "{bytes} bytes from {server}: seq={sequence} ttl={ttl} time={time:.3} ms{note}"
-            ));
+            format!(
+                "{bytes} bytes from {server}: seq={sequence} ttl={ttl} time={time:.3} ms{note}\n"
+            )
         }
     }
 }
 
-fn summarize(args: &Args, summary: &Summary, elapsed: Duration) {
+fn summarize(args: &Args, summary: &Summary, elapsed: Duration) -> String {
     if args.json {
-        print_line(&serde_json::to_string(summary).unwrap_or_default());
-        return;
+        return serde_json::to_string(summary).unwrap_or_default() + "\n";
     }
     let Summary { sent, replies, errors, .. } = summary;
     let errors = if *errors > 0 { format!(", {errors} errors") } else { String::new() };
-    print_line(&format!("\n--- {} oracle statistics ---", args.random.server.server));
-    print_line(&format!(
-        "{sent} requests sent, {replies} rankings received{errors}, {:.0}% loss, time {} ms",
+    let mut text = format!(
+        "\n--- {} oracle statistics ---\n\
+         {sent} requests sent, {replies} rankings received{errors}, {:.0}% loss, time {} ms\n",
+        args.random.server.server,
         summary.loss(),
         elapsed.as_millis(),
-    ));
+    );
     if summary.lost > 0 {
-        print_line(&format!("no reply to {}: {}", summary.lost, super::NO_REPLY));
+        text += &format!("no reply to {}: {}\n", summary.lost, super::NO_REPLY);
     }
     if let Some(times) = &summary.rtt_ms {
-        print_line(&format!(
-            "rtt min/avg/max/mdev = {:.3}/{:.3}/{:.3}/{:.3} ms",
+        text += &format!(
+            "rtt min/avg/max/mdev = {:.3}/{:.3}/{:.3}/{:.3} ms\n",
             times.min, times.mean, times.max, times.deviation
-        ));
+        );
     }
-}
-
-/// Prints a line; a closed pipe is no error.
-fn print_line(line: &str) {
-    let mut out = io::stdout().lock();
-    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+    text
 }

@@ -10,9 +10,10 @@ use crate::{
 };
 use clap::{Args, ValueEnum};
 use datapath::clock::unix_ns;
+use job::command::{PrintError, print};
 use serde::{Deserialize, Serialize};
 use std::{
-    io::{self, IsTerminal, Write},
+    io::{self, IsTerminal},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -90,6 +91,9 @@ pub enum ShowError {
         /// The system's error.
         source: io::Error,
     },
+    /// The text cannot be printed.
+    #[error(transparent)]
+    Print(#[from] PrintError),
 }
 
 /// What is shown, before it is text or a picture.
@@ -106,7 +110,6 @@ enum Shown {
 pub fn run(args: &ShowArgs, archive: &Path) -> Result<(), ShowError> {
     let now_ns = unix_ns().cast_signed();
     let entries = Reader::open(archive)?.query(&args.query(now_ns))?;
-    let out = args.svg.clone().filter(|path| path.as_os_str() != "-");
     let to_terminal = io::stdout().is_terminal();
     let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let columns = if to_terminal { ratatui::crossterm::terminal::size().ok() } else { None };
@@ -115,18 +118,13 @@ pub fn run(args: &ShowArgs, archive: &Path) -> Result<(), ShowError> {
         colour: to_terminal && !plain,
     };
     let text = args.render(&entries, now_ns, look);
-    let error = |source| ShowError::Write {
-        path: out.clone().unwrap_or_else(|| PathBuf::from("stdout")),
-        source,
-    };
-    match &out {
-        Some(path) => std::fs::write(path, text).map_err(error),
-        None => match io::stdout().lock().write_all(text.as_bytes()) {
-            // Whoever reads has enough, as head(1).
-            Err(source) if source.kind() != io::ErrorKind::BrokenPipe => Err(error(source)),
-            _ => Ok(()),
-        },
+    if let Some(path) = args.svg.as_deref().filter(|path| *path != Path::new("-")) {
+        std::fs::write(path, text)
+            .map_err(|source| ShowError::Write { path: path.to_owned(), source })?;
+    } else {
+        print(&text)?;
     }
+    Ok(())
 }
 
 impl ShowArgs {
