@@ -21,7 +21,7 @@ use std::{ffi::OsStr, io, path::PathBuf, sync::mpsc, thread, time::Duration};
 /// The variable by which a shell asks for completions.
 const VARIABLE: &str = "NIGH_COMPLETE";
 /// How long names may be looked up.
-const TIMEOUT: Duration = Duration::from_millis(200);
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Names of one kind, by the words that were typed.
 type Names = fn(&Words) -> Vec<String>;
