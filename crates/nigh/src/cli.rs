@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The codes, for `nigh --help`. Code 2 comes from the command line parser.
+/// The codes, for `nigh --help`.
 const EXIT_CODES: &str = "\
 Exit codes:
   0  success; for status commands: healthy
