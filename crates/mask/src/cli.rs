@@ -33,7 +33,7 @@ pub enum Command {
     )]
     File(FileArgs),
     /// Mask the packets of an interface in the kernel, before they reach user space
-    Live(LiveArgs),
+    Live(Box<LiveArgs>),
     /// Check whether anything of the original is left in a masked capture; exit code 4 if so, 1 if the check fails
     #[command(
         after_help = "Examples:\n  nigh mask check out.pcapng --against in.pcap\n  nigh mask check out.pcapng --against in.pcap --html report.html"

@@ -86,7 +86,7 @@ fn requests_by_http_need_a_token() {
     assert_eq!(post(host, Some(TOKEN), "{").0, 400);
     let old = r#"{"what":"ping","to":"bravo","length":"400ms"}"#;
     let (code, body) = post(host, Some(TOKEN), old);
-    assert!(code == 400 && body.contains("write `duration`"), "{code} {body}");
+    assert!(code == 400 && body.contains("was renamed to `duration`"), "{code} {body}");
     assert_eq!(post(host, Some(TOKEN), r#"{"what":"owd","to":"bravo"}"#).0, 403);
     let (code, body) = post(host, Some(TOKEN), r#"{"what":"ping","to":"10.77.0.9"}"#);
     assert!(code == 422 && body.contains("not on the allow list"), "{code} {body}");
