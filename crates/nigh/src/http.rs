@@ -109,16 +109,18 @@ async fn ask<S: Service>(node: &Node, request: S::Request) -> Response {
             Err(error) => (StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
         },
     };
-    fresh((status, Json(serde_json::json!({ "error": error }))).into_response())
+    fresh(refuse(status, error))
+}
+
+/// An error as a status code and a JSON object.
+fn refuse(status: StatusCode, error: String) -> Response {
+    (status, Json(serde_json::json!({ "error": error }))).into_response()
 }
 
 async fn gate_status(State(node): State<Arc<Node>>) -> Response {
     fresh(match node.jobs().of("gate").await {
         Ok(gate) => Json(gate.status()).into_response(),
-        Err(error) => {
-            let body = Json(serde_json::json!({ "error": error.to_string() }));
-            (StatusCode::NOT_FOUND, body).into_response()
-        }
+        Err(error) => refuse(StatusCode::NOT_FOUND, error.to_string()),
     })
 }
 
@@ -139,10 +141,7 @@ async fn gate_top(
             let order = gate::control::TopOrder { by, count: TOP_ROWS };
             gate(node, gate::control::Request::Top(order)).await
         }
-        Err(error) => {
-            let body = Json(serde_json::json!({ "error": error.body_text() }));
-            fresh((StatusCode::BAD_REQUEST, body).into_response())
-        }
+        Err(error) => fresh(refuse(StatusCode::BAD_REQUEST, error.body_text())),
     }
 }
 
@@ -151,9 +150,6 @@ async fn show(
     State(node): State<Arc<Node>>,
     asked: Result<Query<probe::show::Ask>, QueryRejection>,
 ) -> Response {
-    let refuse = |status: StatusCode, error: String| {
-        (status, Json(serde_json::json!({ "error": error }))).into_response()
-    };
     let ask = match asked {
         Ok(Query(ask)) => ask,
         Err(error) => return fresh(refuse(StatusCode::BAD_REQUEST, error.body_text())),
@@ -189,8 +185,7 @@ async fn run(State(node): State<Arc<Node>>, headers: HeaderMap, body: Bytes) -> 
                 RequestError::NotPermitted(_) => StatusCode::FORBIDDEN,
                 RequestError::Control(_) => StatusCode::UNPROCESSABLE_ENTITY,
             };
-            let body = Json(serde_json::json!({ "error": error.to_string() }));
-            let mut response = (status, body).into_response();
+            let mut response = refuse(status, error.to_string());
             if status == StatusCode::UNAUTHORIZED {
                 let challenge = HeaderValue::from_static("Bearer realm=\"nigh probe\"");
                 response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);

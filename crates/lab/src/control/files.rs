@@ -111,7 +111,8 @@ pub fn generate(args: &GenArgs) -> Result<String, FileError> {
     let made_in_seconds = started.elapsed().as_secs_f64();
     let write = |source| FileError::Write { path: args.file.clone(), source };
     network.save(&args.file).map_err(write)?;
-    Ok(show(&summary(&args.file, &network, Some(made_in_seconds)), args.json))
+    let kinds = kinds_in_use(&network).len();
+    Ok(show(&summary(&args.file, &network, kinds, Some(made_in_seconds)), args.json))
 }
 
 /// Says what is in a file.
@@ -120,9 +121,9 @@ pub fn generate(args: &GenArgs) -> Result<String, FileError> {
 /// See [`FileError`].
 pub fn describe(args: &ShowArgs) -> Result<String, FileError> {
     let network = Network::open(&args.file)?;
-    let mut text = show(&summary(&args.file, &network, None), args.json);
+    let kinds = kinds_in_use(&network);
+    let mut text = show(&summary(&args.file, &network, kinds.len(), None), args.json);
     if !args.json {
-        let kinds = kinds_in_use(&network);
         for (weight, settings) in kinds.iter().take(KINDS) {
             let _ = writeln!(text, "  links of weight {weight}: {settings}");
         }
@@ -144,7 +145,7 @@ fn kinds_in_use(network: &Network) -> Vec<(u32, LinkSettings)> {
     kinds.map(|(kind, _)| (kind.weight, kind.settings)).filter(|kind| seen.insert(*kind)).collect()
 }
 
-fn summary(file: &Path, network: &Network, made_in_seconds: Option<f64>) -> Summary {
+fn summary(file: &Path, network: &Network, kinds: usize, made_in_seconds: Option<f64>) -> Summary {
     let degree = |node: &NodeId| network.links_of(*node).len();
     let busiest = (0..network.nodes()).map(NodeId).max_by_key(degree);
     let (mut prefixes, mut addresses) = (0, 0);
@@ -160,7 +161,7 @@ fn summary(file: &Path, network: &Network, made_in_seconds: Option<f64>) -> Summ
         nodes: network.nodes(),
         links: network.links(),
         bytes_per_node: network.bytes() as f64 / f64::from(network.nodes().max(1)),
-        kinds: kinds_in_use(network).len(),
+        kinds,
         prefixes,
         addresses,
         entries: network.entries(),

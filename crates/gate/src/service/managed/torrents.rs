@@ -94,12 +94,7 @@ impl Torrents {
 
     /// One of them may pass again; false if it is none.
     pub(in crate::service) fn unblock(&mut self, torrent: &str) -> bool {
-        let hash = self
-            .store
-            .refused()
-            .find(|hash| hex::encode(*hash).eq_ignore_ascii_case(torrent))
-            .copied();
-        hash.is_some_and(|hash| self.store.unblock(&hash))
+        hex::array(torrent).is_some_and(|hash| self.store.unblock(&hash))
     }
 
     /// A flow is over.
