@@ -199,9 +199,9 @@ fn watch(internet: &Internet, binary: &str, [wire, tap]: [&str; 2]) -> Result<Wa
     });
     drop(at_tap);
     nigh.signal(Signal::SIGINT)?;
-    let errors = nigh.finish(LIMIT)?.stderr;
-    let summary = serde_json::from_str(errors.lines().last().unwrap_or_default())
-        .map_err(|_| Error::new("nigh mask live", errors))?;
+    let finished = nigh.finish(LIMIT)?;
+    let summary = serde_json::from_str(&finished.stdout)
+        .map_err(|_| Error::new("nigh mask live", finished.stderr))?;
     Ok(Watched { wire: on_wire, tap: lines(router, tap)?, summary })
 }
 

@@ -1,4 +1,4 @@
-//! The demo leaves nothing behind, wherever it is interrupted.
+//! The demo passes its own checks, and leaves nothing behind, wherever it is interrupted.
 
 use nix::sys::signal::Signal;
 use std::{
@@ -23,12 +23,19 @@ fn left(pid: u32) -> Vec<PathBuf> {
     entries.filter(ours).map(|entry| entry.path()).collect()
 }
 
-/// Interrupts the demo once it has written `text`, and looks for what is left.
-fn interrupt(signal: Signal, text: &str) {
+/// Starts the demo.
+fn start() -> Process {
     testbed::need_root();
     let demo = Path::new(env!("CARGO_BIN_EXE_nigh")).with_file_name("examples").join("demo");
     assert!(demo.exists(), "build it first: cargo build -p nigh --example demo");
-    let mut process = Process::start(Command::new(demo)).unwrap();
+    let mut command = Command::new(demo);
+    command.env("DEMO_ONCE", "1");
+    Process::start(command).unwrap()
+}
+
+/// Interrupts the demo once it has written `text`, and looks for what is left.
+fn interrupt(signal: Signal, text: &str) {
+    let mut process = start();
     wait_until(&format!("the demo to write {text}"), LIMIT, || {
         process.ended().is_some() || process.stdout().contains(text)
     })
@@ -55,4 +62,14 @@ fn nothing_is_left_after_an_interruption_while_it_is_built() {
 #[test]
 fn soak_nothing_is_left_after_a_termination_while_nigh_runs() {
     interrupt(Signal::SIGTERM, "What the routers know");
+}
+
+#[test]
+fn soak_every_check_of_the_demo_passes() {
+    let process = start();
+    let pid = process.pid();
+    let finished = process.finish(5 * LIMIT).unwrap();
+    assert!(finished.success(), "{}{}", finished.stdout, finished.stderr);
+    assert!(finished.stdout.contains("checks passed."), "{}", finished.stdout);
+    assert_eq!(left(pid), Vec::<PathBuf>::new());
 }
