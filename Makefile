@@ -4,7 +4,7 @@
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH):/usr/local/sbin:/usr/sbin:/sbin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build install-psock test test-fresh soak demo bench bench-echo bench-lpm bench-topo bench-oracle bench-lab bench-lab-memory bench-psock bench-probe bench-gate bench-mask fuzz audit fmt clean
+.PHONY: help setup build install-psock test test-kernels check-arm64 test-fresh soak demo bench bench-echo bench-lpm bench-topo bench-oracle bench-lab bench-lab-memory bench-psock bench-probe bench-gate bench-mask fuzz audit fmt clean
 
 help: ## this list
 	@printf 'nigh: one program for the edge of a network. Targets:\n\n'
@@ -18,6 +18,15 @@ demo: ## the ten-AS internet on this machine, step by step (DEMO_ONCE=1: end aft
 test: ## everything that CI checks: style, lints, unit, packet and namespace tests, fuzz seeds
 	@scripts/setup test
 	@scripts/test
+
+test-kernels: ## tables of the eBPF programs, a test of each job and the demo on the kernels of Debian 12 and 13, emulated
+	@scripts/setup test
+	@scripts/setup kernels
+	@scripts/test-kernels
+
+check-arm64: ## compiles everything for arm64 (without linking)
+	@scripts/setup arm64
+	@scripts/check-arm64
 
 test-fresh: ## `make test` in a new Debian tree below target/ (SUITE=bookworm), where setup installs everything
 	@scripts/setup fresh

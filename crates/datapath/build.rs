@@ -9,8 +9,9 @@ fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
     let bpf = here.join("../../bpf");
     println!("cargo::rerun-if-changed={}", bpf.display());
-    // Where Debian keeps <asm/types.h>.
-    let machine = env::var("CARGO_CFG_TARGET_ARCH").expect("cargo sets it");
+    // Where Debian keeps <asm/types.h>, of the machine that builds: the programs are the same for all.
+    let host = env::var("HOST").expect("cargo sets it");
+    let machine = host.split('-').next().unwrap_or_default();
     let system = format!("/usr/include/{machine}-linux-gnu");
     for entry in fs::read_dir(&bpf).expect("the folder bpf is in the repository") {
         let source = entry.expect("the folder bpf can be read").path();
