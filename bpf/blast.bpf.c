@@ -22,6 +22,7 @@
 #include <bpf/bpf_tracing.h>
 
 #include "abi/blast.h"
+#include "include/parse.h"
 
 #define LOAD(type, at) (*(type *)(at))
 #define SECOND 1000000000ULL
@@ -178,7 +179,7 @@ static __always_inline void record_rtt(struct blast_tally *counts, __u64 rtt)
 		counts->rtt_max = rtt;
 	buckets = bpf_map_lookup_elem(&histogram, &zero);
 	if (buckets && bucket < BLAST_BUCKETS)
-		buckets->bucket[bucket]++;
+		buckets->bucket[BOUNDED(bucket, BLAST_BUCKETS - 1)]++;
 }
 
 /* Whether the addresses, protocol and type are those of an answer to our requests. */

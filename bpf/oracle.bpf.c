@@ -156,6 +156,7 @@ int oracle(struct xdp_md *ctx)
 	STORE64(l3, 12, (__u64)source << 32 | target);
 	swap_macs(data);
 
+	count = BOUNDED(count - 4, ORACLE_LIST * 4 - 4) + 4;
 	/* Both calls can fail only where the length is not what was just seen. */
 	offset += PLAIN_HEADERS;
 	if (bpf_xdp_load_bytes(ctx, offset, scratch->from, count))

@@ -60,9 +60,13 @@ struct echo_row {
 
 #define ECHO_ROW_SIZE 120
 
+/* A mask for offsets of rows. */
+#define ECHO_AT_MASK 0x3fff
+
 /* All rows of one CPU. */
 struct echo_rows_of_cpu {
 	struct echo_row row[ECHO_ROWS];
+	__u64 pad[143]; /* so that a row at any masked offset lies within */
 };
 
 /* The values of `at` in a slot of an address without a row of its own. */
@@ -130,6 +134,9 @@ struct echo_latency {
 };
 
 _Static_assert(sizeof(struct echo_row) == ECHO_ROW_SIZE, "echo_row");
+_Static_assert(sizeof(struct echo_rows_of_cpu) >=
+		   ECHO_ROW_FIRST * ECHO_ROW_SIZE + ECHO_AT_MASK + ECHO_ROW_SIZE,
+	       "echo_rows_of_cpu");
 _Static_assert(sizeof(struct echo_slot4) == 8, "echo_slot4");
 _Static_assert(sizeof(struct echo_slot6) == 32, "echo_slot6");
 _Static_assert(sizeof(struct echo_config) == ECHO_CONFIG_SIZE, "echo_config");

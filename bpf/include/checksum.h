@@ -127,15 +127,14 @@ static __always_inline __u64 csum_short(void *message, void *last, void *end, __
 	return sum;
 }
 
-/* The same for any length; the message begins `offset` bytes into the frame. */
+/* The same for any length; the first eight bytes end `offset` bytes into the frame. */
 static __always_inline __u64 csum_message(struct xdp_md *ctx, void *message, void *last, void *end,
-					  __u32 offset, __u32 length)
+					  __u32 offset, __u32 left)
 {
-	__u32 left = length - 8;
 	__u64 sum = csum_short(message, last, end, left);
 
 	if (left >= 64)
-		sum += csum_blocks(ctx, offset + 8 + (left & 56), left >> 6);
+		sum += csum_blocks(ctx, offset + (left & 56), left >> 6);
 	return sum;
 }
 

@@ -147,8 +147,8 @@ static __always_inline int echo_judge4(struct echo_frame *f, int probe)
 	void *icmp = f->l3 + IPV4_HEADER, *last;
 	__u64 word0 = LOAD64(f->l3, 0), word1 = LOAD64(f->l3, 8), macs, rest = 0;
 	__u32 source = LOAD32(f->l3, 12), target = LOAD32(f->l3, 16);
-	__u32 total = __builtin_bswap16(LOAD16(f->l3, 2)), length, ttl, check, type;
-	__u32 flags = config->flags, reason;
+	__u32 total = __builtin_bswap16(LOAD16(f->l3, 2)), left, ttl, check, type;
+	__u32 flags = config->flags, offset = f->offset + IPV4_HEADER + ICMP_HEADER, reason;
 
 	if ((__u8)(word1 >> 8) != PROTOCOL_ICMP)
 		PASS();
@@ -163,10 +163,11 @@ static __always_inline int echo_judge4(struct echo_frame *f, int probe)
 		PASS();
 	}
 	/* Also below the minimum: it wraps. */
-	length = total - IPV4_HEADER;
-	if (length - ICMP_HEADER > CSUM_LONGEST - ICMP_HEADER)
+	left = total - IPV4_HEADER - ICMP_HEADER;
+	if (left > CSUM_LONGEST - ICMP_HEADER)
 		DROP(ECHO_BAD_LENGTH);
-	last = icmp + length - ICMP_HEADER;
+	left = BOUNDED(left, CSUM_LONGEST);
+	last = icmp + left;
 	if (icmp + ICMP_HEADER > f->end || last + ICMP_HEADER > f->end)
 		DROP(ECHO_BAD_LENGTH);
 	type = LOAD32(icmp, 0);
@@ -187,11 +188,11 @@ static __always_inline int echo_judge4(struct echo_frame *f, int probe)
 	if (likely(flags & ECHO_VERIFY)) {
 		if (unlikely(!csum_valid(csum_halves(word0) + csum_halves(word1) + target)))
 			DROP(ECHO_BAD_CHECKSUM_IP);
-		rest = csum_message(f->ctx, icmp, last, f->end, f->offset + IPV4_HEADER, length);
+		rest = csum_message(f->ctx, icmp, last, f->end, offset, left);
 		if (unlikely(!csum_valid(rest + type)))
 			DROP(ECHO_BAD_CHECKSUM_ICMP);
 	} else if (unlikely(check == 0xfff7)) {
-		rest = csum_message(f->ctx, icmp, last, f->end, f->offset + IPV4_HEADER, length);
+		rest = csum_message(f->ctx, icmp, last, f->end, offset, left);
 	}
 	if (!probe && flags & (ECHO_SOURCE_RATE | ECHO_NODE_RATE)) {
 		__u32 prefix = source & config->mask4;
@@ -239,8 +240,8 @@ static __always_inline int echo_judge6(struct echo_frame *f, int probe)
 	void *icmp = f->l3 + IPV6_HEADER, *last;
 	__u64 source0 = LOAD64(f->l3, 8), source1 = LOAD64(f->l3, 16);
 	__u64 target0 = LOAD64(f->l3, 24), target1 = LOAD64(f->l3, 32), macs, rest;
-	__u32 length = __builtin_bswap16(LOAD16(f->l3, 4)), check, type;
-	__u32 flags = config->flags, reason;
+	__u32 length = __builtin_bswap16(LOAD16(f->l3, 4)), left, check, type;
+	__u32 flags = config->flags, offset = f->offset + IPV6_HEADER + ICMP_HEADER, reason;
 	__u8 next = *(__u8 *)(f->l3 + 6);
 
 	if (next != PROTOCOL_ICMPV6) {
@@ -249,9 +250,11 @@ static __always_inline int echo_judge6(struct echo_frame *f, int probe)
 			DROP(ECHO_FRAGMENT);
 		PASS();
 	}
-	if (length - ICMP_HEADER > CSUM_LONGEST - ICMP_HEADER)
+	left = length - ICMP_HEADER;
+	if (left > CSUM_LONGEST - ICMP_HEADER)
 		DROP(ECHO_BAD_LENGTH);
-	last = icmp + length - ICMP_HEADER;
+	left = BOUNDED(left, CSUM_LONGEST);
+	last = icmp + left;
 	if (icmp + ICMP_HEADER > f->end || last + ICMP_HEADER > f->end)
 		DROP(ECHO_BAD_LENGTH);
 	type = LOAD32(icmp, 0);
@@ -275,7 +278,7 @@ static __always_inline int echo_judge6(struct echo_frame *f, int probe)
 		rest = csum_halves(source0) + csum_halves(source1) + csum_halves(target0) +
 		       csum_halves(target1) + __builtin_bswap32(length) +
 		       __builtin_bswap32(PROTOCOL_ICMPV6) + type;
-		rest += csum_message(f->ctx, icmp, last, f->end, f->offset + IPV6_HEADER, length);
+		rest += csum_message(f->ctx, icmp, last, f->end, offset, left);
 		if (unlikely(!csum_valid(rest)))
 			DROP(ECHO_BAD_CHECKSUM_ICMP);
 	}
@@ -420,6 +423,7 @@ static __always_inline int echo_fast_path(struct xdp_md *ctx, struct echo_rows_o
 	left = __builtin_bswap16((__u32)head >> 16) - IPV4_HEADER - ICMP_HEADER;
 	if (left >= 64)
 		return ECHO_SLOW_PATH;
+	left = BOUNDED(left, 63);
 	sum = word + csum_halves(head);
 	barrier_var(sum);
 	head = LOAD64(data, 22); /* TTL, protocol, checksum, source */
@@ -479,6 +483,23 @@ static __always_inline int echo_fast_path(struct xdp_md *ctx, struct echo_rows_o
 	return XDP_TX;
 }
 
+/* The source prefix of a packet. */
+static __always_inline struct echo_source echo_source(const struct echo_frame *f, int family)
+{
+	struct echo_source source = {.family = family};
+
+	if (family == 4) {
+		*(__u32 *)source.address = LOAD32(f->l3, 12) & f->config->mask4;
+	} else {
+		__u64 high = LOAD64(f->l3, 8) & f->config->mask6[0];
+		__u64 low = LOAD64(f->l3, 16) & f->config->mask6[1];
+
+		__builtin_memcpy(source.address, &high, 8);
+		__builtin_memcpy(source.address + 8, &low, 8);
+	}
+	return source;
+}
+
 /* Counts and decides what the fast path leaves over, and takes samples. */
 static __noinline int echo_slow_path(struct xdp_md *ctx)
 {
@@ -490,8 +511,8 @@ static __noinline int echo_slow_path(struct xdp_md *ctx)
 	    .rows = echo_rows_of_cpu(),
 	};
 	struct echo_source source = {};
-	int family, verdict;
-	__u64 since;
+	int family, verdict = ECHO_SLOW_PATH;
+	__u64 since = 0;
 
 	if (!f.rows)
 		return XDP_PASS;
@@ -501,25 +522,16 @@ static __noinline int echo_slow_path(struct xdp_md *ctx)
 		f.rows->row[ECHO_ROW_OTHER].passed++;
 		return XDP_PASS;
 	}
-	if (f.probe || f.row->sampled_tick == bpf_jiffies64())
-		return echo_judge(&f, family);
-
-	source.family = family;
-	if (family == 4) {
-		*(__u32 *)source.address = LOAD32(f.l3, 12) & f.config->mask4;
-	} else {
-		__u64 high = LOAD64(f.l3, 8) & f.config->mask6[0];
-		__u64 low = LOAD64(f.l3, 16) & f.config->mask6[1];
-
-		__builtin_memcpy(source.address, &high, 8);
-		__builtin_memcpy(source.address + 8, &low, 8);
+	if (!f.probe && f.row->sampled_tick != bpf_jiffies64()) {
+		source = echo_source(&f, family);
+		f.row->sampled_tick = bpf_jiffies64();
+		since = bpf_ktime_get_ns();
+		verdict = echo_fast_path(ctx, f.rows, 1);
 	}
-	f.row->sampled_tick = bpf_jiffies64();
-	since = bpf_ktime_get_ns();
-	verdict = echo_fast_path(ctx, f.rows, 1);
 	if (verdict == ECHO_SLOW_PATH)
 		verdict = echo_judge(&f, family);
-	echo_sample(f.row, &source, bpf_ktime_get_ns() - since);
+	if (since)
+		echo_sample(f.row, &source, bpf_ktime_get_ns() - since);
 	return verdict;
 }
 

@@ -14,6 +14,7 @@
 
 #include "../abi/echo.h"
 #include "limit.h"
+#include "parse.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -75,12 +76,13 @@ static __always_inline struct echo_rows_of_cpu *echo_rows_of_cpu(void)
 	return bpf_map_lookup_elem(&echo_ledger, &zero);
 }
 
+#define ECHO_AT_LAST ((ECHO_ROWS - ECHO_ROW_FIRST - 1) * ECHO_ROW_SIZE)
+
+/* The row at an offset of at most ECHO_AT_LAST. */
 static __always_inline struct echo_row *echo_row(struct echo_rows_of_cpu *rows, __u32 at)
 {
-	return (struct echo_row *)((__u8 *)&rows->row[ECHO_ROW_FIRST] + at);
+	return (struct echo_row *)((__u8 *)&rows->row[ECHO_ROW_FIRST] + BOUNDED(at, ECHO_AT_MASK));
 }
-
-#define ECHO_AT_LAST ((ECHO_ROWS - ECHO_ROW_FIRST - 1) * ECHO_ROW_SIZE)
 
 /* The offset of a service address's row, from the first of them on; else one of enum echo_at. */
 static __always_inline __u32 echo_find4(const struct echo_config *config, __be32 address)

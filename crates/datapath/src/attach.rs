@@ -70,6 +70,14 @@ pub enum AttachError {
         /// The kernel's answer.
         source: io::Error,
     },
+    /// The program is not loaded.
+    #[error(
+        "this kernel has no {lacks}, which the XDP program needs; use a later kernel, or `mode = \"auto\"` to do without the program"
+    )]
+    Lacks {
+        /// What the kernel has not.
+        lacks: &'static str,
+    },
     /// The process lacks the rights.
     #[error("not permitted to attach to interface {ifindex}; CAP_NET_ADMIN and CAP_BPF are needed")]
     NotPermitted {

@@ -9,6 +9,7 @@ pub mod clock;
 mod datagrams;
 pub mod echo;
 pub mod gate;
+pub mod kernel;
 mod limit;
 mod link;
 mod load;

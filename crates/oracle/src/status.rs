@@ -62,6 +62,10 @@ pub struct Status {
 pub struct DriverStatus {
     /// The interfaces.
     pub interfaces: Vec<InterfaceStatus>,
+    /// What answers instead where the kernel cannot run the program, what that costs, and what the
+    /// kernel lacks; none where no interface is to answer.
+    #[serde(default)]
+    pub fallback: Option<String>,
     /// Addresses and ports that are answered for.
     pub services: Vec<SocketAddr>,
     /// Why the tables in force are not those of the driver, which then answers nothing.

@@ -19,6 +19,9 @@ pub const MAX_RANKS: usize = limit(types::oracle_limits::ORACLE_RANKS);
 /// The tables cannot be applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PublishError {
+    /// The XDP program is not loaded: the kernel [`super::lacks`] what it needs.
+    #[error("the XDP program is not loaded")]
+    NoProgram,
     /// Too many groups.
     #[error("{0} groups of prefixes; the driver ranks among at most {MAX_GROUPS}")]
     Groups(usize),

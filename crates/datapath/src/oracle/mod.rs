@@ -2,7 +2,8 @@
 //!
 //! [`OracleProgram`] is two programs and what they share: an XDP program that answers the plain
 //! request, and a filter for the UDP sockets, which drops what is over its rate before it is queued.
-//! A packet is charged by exactly one of them.
+//! A packet is charged by exactly one of them. The XDP program needs Linux 6.9 ([`lacks`]); on older
+//! kernels the filter is loaded alone, and sockets answer everything.
 //!
 //! Settings and tables exist twice each, in memory that the programs read without a system call. A
 //! word says which of them are in force. [`OracleProgram::configure`] and [`OracleProgram::publish`]
@@ -31,7 +32,7 @@ pub use settings::{ConfigureError, MAX_SERVICES, Settings};
 
 use crate::limit::UNITS_PER_NS;
 use crate::load::{Object, draw_secret, log_to_tracing, tick_ns, undisturbed, wait_for_readers};
-use crate::{attach, run};
+use crate::{attach, kernel, run};
 use arena::Arena;
 use libbpf_rs::skel::{OpenSkel as _, SkelBuilder as _};
 use skeleton::{OracleSkel, OracleSkelBuilder, types};
@@ -42,7 +43,18 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// What is loaded.
-const OBJECT: Object = Object { name: "oracle", kernel: "6.9" };
+const OBJECT: Object = Object { name: "oracle", kernel: "5.18" };
+
+/// What the XDP program needs and this kernel has not. The filter of the sockets needs none of it.
+pub fn lacks() -> Option<&'static str> {
+    if !kernel::arena() {
+        Some("eBPF arenas (Linux 6.9)")
+    } else if !kernel::may_goto() {
+        Some("the eBPF instruction may_goto (Linux 6.9)")
+    } else {
+        None
+    }
+}
 
 /// What is in force.
 struct State {
@@ -50,7 +62,8 @@ struct State {
     /// The copies that the programs read, and the word that selects which. Written only where they do
     /// not read.
     data: &'static mut types::bss,
-    arena: Arena,
+    /// The tables of the XDP program, if that is loaded.
+    arena: Option<Arena>,
 }
 
 /// The loaded programs. Dropping this unloads them, unless they are still attached.
@@ -69,6 +82,7 @@ impl std::fmt::Debug for OracleProgram {
 
 impl OracleProgram {
     /// Loads the programs with [`Settings::default`] and no tables: every frame goes to the kernel.
+    /// Where the kernel [`lacks`] what the XDP program needs, the filter alone.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -85,9 +99,12 @@ impl OracleProgram {
             let secret = &mut rodata.oracle_secret;
             draw_secret(&mut secret.multiplier, &mut secret.offset).map_err(LoadError::Random)?;
         }
+        let whole = lacks().is_none();
+        open.progs.oracle.set_autoload(whole);
+        open.maps.oracle_arena.set_autocreate(whole).map_err(error)?;
         let mut skeleton = undisturbed(|| open.load()).map_err(error)?;
         let data = skeleton.maps.bss_data.take().expect("the skeleton maps .bss");
-        let arena = Arena::of(&skeleton.maps.oracle_arena);
+        let arena = whole.then(|| Arena::of(&skeleton.maps.oracle_arena));
         let settings = Settings::default();
         let state = Mutex::new(State { settings, data, arena });
         Ok(Self { state, skeleton, tick_ns })
@@ -126,9 +143,12 @@ impl OracleProgram {
     /// program may be attached to several interfaces.
     ///
     /// # Errors
-    /// When the kernel or the driver refuses.
+    /// When the kernel or the driver refuses, or the kernel [`lacks`] something.
     pub fn attach(&self, ifindex: u32, mode: AttachMode) -> Result<Attachment, AttachError> {
-        attach::attach(self.fd(), ifindex, mode)
+        match lacks() {
+            Some(lacks) => Err(AttachError::Lacks { lacks }),
+            None => attach::attach(self.skeleton.progs.oracle.as_fd(), ifindex, mode),
+        }
     }
 
     /// Puts the filter before a UDP socket, for as long as the socket lives.
@@ -156,13 +176,9 @@ impl OracleProgram {
         self.tick_ns
     }
 
-    /// The XDP program's file descriptor.
-    pub fn fd(&self) -> BorrowedFd<'_> {
-        self.skeleton.progs.oracle.as_fd()
-    }
-
     /// Runs one frame of at least 14 bytes through the XDP program with what is in force and gives
-    /// the verdict and the frame as it would leave. It counts like any other frame.
+    /// the verdict and the frame as it would leave. It counts like any other frame. Only for kernels that
+    /// lack nothing.
     ///
     /// # Errors
     /// When the kernel refuses.

@@ -91,7 +91,7 @@ impl State {
             return Err(PublishError::Metrics(metrics.len()));
         }
         let spare = usize::from(active & types::oracle_state::ORACLE_TABLES.0 == 0);
-        let mut copy = self.arena.copy(spare);
+        let mut copy = self.arena.as_mut().ok_or(PublishError::NoProgram)?.copy(spare);
         let mut published = Published::default();
         let canvas = Canvas { lines: copy.lines, dense: copy.dense, blocks: copy.blocks };
         let painted = canvas.paint(groups.max(1), routes)?;

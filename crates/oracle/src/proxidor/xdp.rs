@@ -14,7 +14,7 @@ use super::MAX_METRICS;
 use crate::tables::{Tables, UNKNOWN};
 use datapath::oracle::{
     AttachError, AttachMode, Attachment, ConfigureError, Ledger, LoadError, MAX_GROUPS,
-    MAX_SERVICES, MetricRows, OracleProgram, PublishError, Published, Settings, SourceLimit,
+    MAX_SERVICES, MetricRows, OracleProgram, PublishError, Published, Settings, SourceLimit, lacks,
 };
 use ipnet::{IpNet, Ipv4Net};
 use nix::{ifaddrs::getifaddrs, net::if_::if_nametoindex};
@@ -106,6 +106,8 @@ pub struct InterfaceStatus {
 pub struct DriverStatus {
     /// The interfaces.
     pub interfaces: Vec<InterfaceStatus>,
+    /// Where interfaces are to answer and the kernel lacks what the program needs: what.
+    pub lacks: Option<&'static str>,
     /// Addresses and ports that are answered for.
     pub services: Vec<SocketAddrV4>,
     /// The tables in force.
@@ -132,7 +134,8 @@ pub struct Driver {
 }
 
 impl Driver {
-    /// Loads the program. It answers nothing yet.
+    /// Loads the program and the filter, or the filter alone where the kernel lacks what the program
+    /// needs. It answers nothing yet.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -145,10 +148,16 @@ impl Driver {
     /// first mode that works, and if none does the sockets alone answer there.
     ///
     /// # Errors
-    /// When there is no such interface, another program is on it, or it cannot do what is asked.
+    /// When there is no such interface, another program is on it, or it or the kernel cannot do what is
+    /// asked.
     pub fn attach(&mut self, name: &str, mode: Mode) -> Result<(), InterfaceError> {
         let index = if_nametoindex(name)
             .map_err(|error| InterfaceError::None { name: name.into(), source: error.into() })?;
+        if let (Mode::Auto, Some(lacks)) = (mode, lacks()) {
+            let why = Some(format!("this kernel has no {lacks}"));
+            self.ports.push(Port { name: name.into(), attachment: None, why });
+            return Ok(());
+        }
         let cannot = |error: &AttachError| {
             matches!(error, AttachError::Unsupported { .. } | AttachError::SetUp { .. })
         };
@@ -201,8 +210,11 @@ impl Driver {
 
     /// Gives the program the tables that sockets rank with from now on. Between the swap there and
     /// the one here the driver answers from the tables before. Tables that do not fit are logged, and
-    /// leave everything to the sockets.
+    /// leave everything to the sockets; so does a kernel that lacks what the program needs.
     pub fn publish(&self, tables: &Tables) {
+        if lacks().is_some() {
+            return;
+        }
         let result = publish(&self.program, tables);
         let mut published = self.published.lock().unwrap_or_else(PoisonError::into_inner);
         match result {
@@ -242,6 +254,7 @@ impl Driver {
         };
         DriverStatus {
             interfaces: self.ports.iter().map(interface).collect(),
+            lacks: lacks().filter(|_| !self.ports.is_empty()),
             services: self.program.settings().services,
             published: published.and_then(Result::ok),
             refused: published.and_then(Result::err),

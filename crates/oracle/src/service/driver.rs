@@ -27,10 +27,11 @@ fn choice(config: &Config) -> Choice {
     }
 }
 
-/// Loads and attaches the programs; where that fails and is not required, returns the reason.
+/// Loads and attaches the programs; where that fails and is not required, returns the reason. What the
+/// kernel lacks for the program in the driver is no reason: the sockets answer, and the limit is kept.
 ///
 /// # Errors
-/// An interface is not there, or `oracle.mode` requires it.
+/// An interface is not there, or `oracle.mode` requires what the kernel cannot do.
 pub(super) fn open(config: &Config) -> Result<Result<Driver, String>, StartError> {
     let oracle = &config.oracle;
     let mut driver = match Driver::open() {
@@ -46,9 +47,20 @@ pub(super) fn open(config: &Config) -> Result<Result<Driver, String>, StartError
     for name in &oracle.interfaces {
         driver.attach(name, oracle.mode)?;
     }
+    if let Some(lacks) = driver.status().lacks {
+        warn!("oracle.interfaces: {}", fallback(lacks));
+    }
     let driver = Ok(driver);
     configure(&driver, config)?;
     Ok(driver)
+}
+
+/// What happens on a kernel that lacks what the program needs. The cost is that of docs/benchmarks.md.
+fn fallback(lacks: &str) -> String {
+    format!(
+        "the sockets answer all requests, about a quarter as many a second as the driver would: \
+         this kernel has no {lacks}"
+    )
 }
 
 /// Puts the filter before sockets.
@@ -86,6 +98,7 @@ pub(super) fn status(driver: &Driver) -> DriverStatus {
     };
     DriverStatus {
         interfaces: interfaces.collect(),
+        fallback: status.lacks.map(fallback),
         services: status.services.into_iter().map(SocketAddr::V4).collect(),
         refused: status.refused.map(|error| error.to_string()),
         received: ledger.received(),

@@ -77,13 +77,18 @@ pub fn render_status(status: &Status) -> String {
 
 fn render_driver(driver: &DriverStatus) -> String {
     let mut out = String::new();
-    for interface in &driver.interfaces {
+    if let Some(fallback) = &driver.fallback {
+        let _ = writeln!(out, "driver: {fallback}");
+    }
+    // What all have in common is said.
+    let interfaces = driver.interfaces.iter().filter(|_| driver.fallback.is_none());
+    for interface in interfaces {
         let mode = interface.mode.as_deref();
         let mode = mode.map_or_else(|| "the sockets alone".into(), |mode| format!("{mode} XDP"));
         let why = interface.why.as_deref().map_or_else(String::new, |why| format!(" ({why})"));
         let _ = writeln!(out, "interface {}: {mode}{why}", interface.name);
     }
-    if !driver.interfaces.is_empty() {
+    if driver.fallback.is_none() && !driver.interfaces.is_empty() {
         let _ = writeln!(
             out,
             "driver: {} received, {} answered, {} passed to the sockets, {} dropped",
