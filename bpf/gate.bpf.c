@@ -217,16 +217,19 @@ pass:
 __noinline int gate_new(const struct gate_packet *packet, __u32 budget, __u32 ifindex, __u32 hook)
 {
 	struct gate_flow flow = {};
+	struct gate_key key;
 
 	if (!packet)
 		return -1;
+	/* Until Linux 6.4 the keys of maps must lie on the stack. */
+	key = packet->key;
 	flow.began_ns = bpf_ktime_get_coarse_ns();
 	flow.seen_ns = flow.began_ns;
 	flow.budget = budget;
 	flow.client = GATE_NOBODY;
 	flow.internal = hook == GATE_FROM_INTERNAL ? packet->from : !packet->from;
 	flow.ifindex = ifindex;
-	return bpf_map_update_elem(&gate_fresh, &packet->key, &flow, BPF_NOEXIST);
+	return bpf_map_update_elem(&gate_fresh, &key, &flow, BPF_NOEXIST);
 }
 
 /* The verdict on a flow that begins with this packet, if one like it was refused before; else 0. */
@@ -270,21 +273,23 @@ __noinline int gate_undecided(struct __sk_buff *skb, const struct gate_packet *p
 	struct gate_counts *counts = gate_counts(hook);
 	__u64 now = bpf_ktime_get_coarse_ns();
 	struct gate_flow *flow;
+	struct gate_key key;
 
 	if (!control || !counts || !packet)
 		return TCX_NEXT;
-	flow = bpf_map_lookup_elem(&gate_fresh, &packet->key);
+	key = packet->key;
+	flow = bpf_map_lookup_elem(&gate_fresh, &key);
 	/*
 	 * Decided since it was looked up: what is counted here is still taken over. A remnant of a
 	 * connection before this one is not.
 	 */
-	if (unlikely(flow && flow->action) && !bpf_map_lookup_elem(&gate_decided, &packet->key)) {
-		bpf_map_delete_elem(&gate_fresh, &packet->key);
+	if (unlikely(flow && flow->action) && !bpf_map_lookup_elem(&gate_decided, &key)) {
+		bpf_map_delete_elem(&gate_fresh, &key);
 		flow = NULL;
 	}
 	if (flow && unlikely(gate_ended(packet, flow)) &&
 	    (!flow->spoke || gate_report_ended(packet, flow, skb->ifindex, hook))) {
-		bpf_map_delete_elem(&gate_fresh, &packet->key);
+		bpf_map_delete_elem(&gate_fresh, &key);
 		flow = NULL;
 	}
 	if (flow && unlikely(flow->refused)) {
@@ -305,7 +310,7 @@ __noinline int gate_undecided(struct __sk_buff *skb, const struct gate_packet *p
 	if (!flow) {
 		/* Another CPU may have been earlier. */
 		gate_new(packet, control->budget, skb->ifindex, hook);
-		flow = bpf_map_lookup_elem(&gate_fresh, &packet->key);
+		flow = bpf_map_lookup_elem(&gate_fresh, &key);
 		if (!flow) {
 			if (packet->payload_length && (control->hold || control->drop_on_failure))
 				return gate_done(counts, GATE_DROP_RING, TCX_DROP);
@@ -496,6 +501,15 @@ int gate_to_internal(struct __sk_buff *skb)
 	return gate(skb, GATE_TO_INTERNAL);
 }
 
+__noinline int gate_read_driver(struct xdp_md *ctx, struct gate_packet *packet)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+
+	if (!packet)
+		return GATE_KIND_OTHER;
+	return gate_parse(data, end, bpf_xdp_get_buff_len(ctx), packet);
+}
+
 /*
  * Refuses where the driver hands the frame over, which costs least; a refusal that must be reported
  * to its sender, and all else, is passed to the program above.
@@ -503,7 +517,6 @@ int gate_to_internal(struct __sk_buff *skb)
 SEC("xdp.frags")
 int gate_driver(struct xdp_md *ctx)
 {
-	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 	const struct gate_control *control = gate_settings();
 	struct gate_counts *counts = gate_counts(GATE_DRIVER);
 	struct gate_refusal *refusal;
@@ -516,7 +529,7 @@ int gate_driver(struct xdp_md *ctx)
 	gate_done(counts, GATE_RECEIVED, 0);
 	if (unlikely(control->bypass))
 		return gate_done(counts, GATE_PASS_BYPASS, XDP_PASS);
-	if (gate_parse(data, end, bpf_xdp_get_buff_len(ctx), &packet) != GATE_KIND_FLOW)
+	if (gate_read_driver(ctx, &packet) != GATE_KIND_FLOW)
 		return gate_done(counts, GATE_PASS_OTHER, XDP_PASS);
 	flow = bpf_map_lookup_elem(&gate_decided, &packet.key);
 	if (flow) {

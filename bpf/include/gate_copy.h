@@ -66,7 +66,7 @@ static __always_inline int gate_record(struct __sk_buff *skb, const struct gate_
 				       const __u32 size)
 {
 	struct gate_record *record = bpf_ringbuf_reserve(&gate_ring, size, 0);
-	__u32 length = how->length, begin = how->begin, skipped = 0;
+	__u32 length = how->length, begin = how->begin, skipped = 0, last;
 
 	if (!record)
 		return 0;
@@ -97,16 +97,24 @@ static __always_inline int gate_record(struct __sk_buff *skb, const struct gate_
 	record->hook = how->hook;
 	record->action = flow->action;
 	record->unused = 0;
-	/* In one register for both the bound and the call. */
-	asm volatile("" : "+r"(length));
-	if (length < 1 || length > size - sizeof(*record) ||
-	    bpf_skb_load_bytes(skb, begin, record->data, length)) {
-		bpf_ringbuf_discard(record, 0);
-		return 0;
-	}
+	/*
+	 * The index of the last byte has one bound where the length has two, of which verifiers
+	 * before Linux 6.8 do not see the lower one. It is in one register for the comparison and
+	 * the call.
+	 */
+	last = length - 1;
+	asm volatile("" : "+r"(last));
+	if (last >= size - sizeof(*record))
+		goto discard;
+	asm volatile("" : "+r"(last));
+	if (bpf_skb_load_bytes(skb, begin, record->data, last + 1))
+		goto discard;
 	record->flags = gate_checksum(skb, packet);
 	bpf_ringbuf_submit(record, 0);
 	return 1;
+discard:
+	bpf_ringbuf_discard(record, 0);
+	return 0;
 }
 
 /* Copies a frame out; 0 if there is no room. */

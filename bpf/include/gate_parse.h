@@ -80,6 +80,23 @@ static __always_inline int gate_is_extension(int next)
 	       next == PROTOCOL_FRAGMENT;
 }
 
+/*
+ * Stores where something begins in the packet, and reads it again; 0 if it is beyond `most`. What
+ * comes by many branches is one number to the verifier after that, of which it knows no more than
+ * its bound; else it would look at all that follows once for each branch.
+ */
+static __always_inline int gate_join(__u32 *memory, __u32 *at, __u32 most)
+{
+	*memory = *at;
+	barrier();
+	*at = *memory;
+	if (*at > most)
+		return 0;
+	/* Used is what was compared, and not a copy whose bound is unknown. */
+	asm volatile("" : "+r"(*at));
+	return 1;
+}
+
 /* Passes the extension headers; what is behind them, or -1. *at moves. */
 static __always_inline int gate_extensions(void *data, void *end, int next, __u32 *at,
 					   struct gate_packet *packet)
@@ -91,7 +108,7 @@ static __always_inline int gate_extensions(void *data, void *end, int next, __u3
 
 		if (!gate_is_extension(next))
 			break;
-		if (offset > GATE_DEEPEST)
+		if (!gate_join(&packet->transport, &offset, GATE_DEEPEST))
 			return -1;
 		header = data + offset;
 		if (header + 8 > end)
@@ -125,7 +142,10 @@ static __always_inline int gate_extensions(void *data, void *end, int next, __u3
 	return next;
 }
 
-/* Reads a frame's headers; `wire` is the frame's length. */
+/*
+ * Reads a frame's headers; `wire` is the frame's length. To be used in global functions: the
+ * verifier tracks what is in a packet that is on the stack.
+ */
 static __always_inline enum gate_kind gate_parse(void *data, void *end, __u32 wire,
 						 struct gate_packet *packet)
 {
@@ -136,8 +156,9 @@ static __always_inline enum gate_kind gate_parse(void *data, void *end, __u32 wi
 	int protocol;
 
 	type = parse_link(data, end, &offset);
+	if (!gate_join(&packet->network, &offset, ETHERNET_HEADER + 2 * VLAN_TAG))
+		return GATE_KIND_SHORT;
 	l3 = data + offset;
-	packet->network = offset;
 	packet->fragmented = 0;
 	packet->plain = 1;
 	if (type == ETHERTYPE_IPV4) {
@@ -179,12 +200,14 @@ static __always_inline enum gate_kind gate_parse(void *data, void *end, __u32 wi
 		at = offset + IPV6_HEADER;
 		if (protocol != PROTOCOL_TCP && protocol != PROTOCOL_UDP) {
 			protocol = gate_extensions(data, end, protocol, &at, packet);
-			if (protocol < 0 || at > GATE_DEEPEST)
+			if (protocol < 0)
 				return GATE_KIND_SHORT;
 		}
 	} else {
 		return type ? GATE_KIND_OTHER : GATE_KIND_SHORT;
 	}
+	if (!gate_join(&packet->transport, &at, GATE_DEEPEST))
+		return GATE_KIND_SHORT;
 	if (protocol != PROTOCOL_TCP && protocol != PROTOCOL_UDP)
 		return GATE_KIND_OTHER;
 	if (unlikely(packet->fragmented == GATE_TINY)) {
@@ -197,7 +220,6 @@ static __always_inline enum gate_kind gate_parse(void *data, void *end, __u32 wi
 		packet->length = wire - offset;
 	if (at - offset > packet->length || offset + packet->length > wire)
 		return GATE_KIND_SHORT;
-	packet->transport = at;
 	packet->payload = at;
 	packet->payload_length = packet->length - (at - offset);
 	packet->flags = 0;
