@@ -26,7 +26,10 @@
 #include "include/gate_refuse.h"
 #include "include/gate_state.h"
 
-/* linux/bpf.h, enum tcx_action_base; older headers lack it. */
+/*
+ * linux/bpf.h, enum tcx_action_base; older headers lack it. A filter of clsact takes the same for
+ * TC_ACT_UNSPEC (the next filter) and TC_ACT_SHOT.
+ */
 #define TCX_NEXT (-1)
 #define TCX_DROP 2
 
@@ -483,13 +486,13 @@ static __always_inline int gate(struct __sk_buff *skb, __u32 hook)
 	return gate_pass(skb, counts, control, hook, flow->limit, GATE_PASS_DECIDED);
 }
 
-SEC("tcx/ingress")
+SEC("tc")
 int gate_from_internal(struct __sk_buff *skb)
 {
 	return gate(skb, GATE_FROM_INTERNAL);
 }
 
-SEC("tcx/egress")
+SEC("tc")
 int gate_to_internal(struct __sk_buff *skb)
 {
 	/* Released: it enters by the interface that it entered by before. User space has no other

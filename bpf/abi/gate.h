@@ -11,8 +11,8 @@
 
 /* Where a packet was seen; the index into gate_ledger. */
 enum gate_hook {
-	GATE_FROM_INTERNAL, /* TCX ingress of the internal interface */
-	GATE_TO_INTERNAL,   /* TCX egress of it */
+	GATE_FROM_INTERNAL, /* TCX (or clsact) ingress of the internal interface */
+	GATE_TO_INTERNAL,   /* egress of it */
 	GATE_DRIVER,	    /* XDP of it */
 	GATE_HOOKS,
 };

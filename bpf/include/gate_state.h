@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The gate's state: flows, refusals, fragments, the ring, the ledger, and its settings.
+ * The gate's state: flows, refusals, fragments, the ring, the ledger, its settings and places.
  *
  * There are two tables of flows. `gate_decided` has those that user space has decided; nothing is
  * ever evicted from it. `gate_fresh` has the others, of which the ones that were not used for
@@ -62,6 +62,17 @@ struct {
 	__type(key, __u32);
 	__type(value, struct gate_control);
 } gate_control SEC(".maps");
+
+/*
+ * Interfaces that have the programs as filters, which are not pinned as links are. Programs do not use
+ * this; the kernel takes out an interface that is deleted, in whichever network namespace.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_DEVMAP);
+	__uint(max_entries, GATE_INTERNALS);
+	__type(key, __u32);
+	__type(value, __u32);
+} gate_filtered SEC(".maps");
 
 /* So that these are in the BTF. */
 const volatile enum gate_hook gate_btf_hook = 0;

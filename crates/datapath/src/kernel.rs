@@ -22,6 +22,26 @@ pub fn may_goto() -> bool {
     *CAN
 }
 
+/// Whether programs can be attached at TCX, which takes no qdisc. Asking takes CAP_NET_ADMIN; without it
+/// the answer is no.
+pub fn tcx() -> bool {
+    static CAN: LazyLock<bool> = LazyLock::new(|| {
+        let mut options = libbpf_sys::bpf_prog_query_opts {
+            sz: size_of::<libbpf_sys::bpf_prog_query_opts>() as libbpf_sys::size_t,
+            ..Default::default()
+        };
+        // No interface has this index: who knows the hook looks for the interface.
+        let nowhere = i32::MAX;
+        // SAFETY: the options live through the call and say their own size; the rest are integers.
+        let result = unsafe {
+            let hook = libbpf_sys::BPF_TCX_INGRESS;
+            libbpf_sys::bpf_prog_query_opts(nowhere, hook, &raw mut options)
+        };
+        result == -libc::ENODEV
+    });
+    *CAN
+}
+
 fn has_map(kind: libbpf_sys::bpf_map_type) -> bool {
     // SAFETY: a number and no options.
     unsafe { libbpf_sys::libbpf_probe_bpf_map_type(kind, ptr::null()) == 1 }

@@ -6,6 +6,7 @@ pub mod bench;
 pub mod blast;
 pub mod capabilities;
 pub mod clock;
+mod clsact;
 mod datagrams;
 pub mod echo;
 pub mod gate;

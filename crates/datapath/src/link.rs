@@ -1,11 +1,16 @@
-//! Links: what keeps a program on an interface, by descriptor and, if pinned, without one.
+//! What keeps a program on an interface: a link of the kernel's, by descriptor and, if pinned, without
+//! one; or a filter where the kernel has no such link.
 
+use crate::{
+    clsact::{Filter, Life},
+    kernel,
+};
 use libbpf_rs::libbpf_sys;
 use libbpf_rs::query::{LinkInfo, LinkTypeInfo};
 use socket2::{Domain, Socket, Type};
 use std::{
     ffi::CString,
-    io,
+    fmt, io,
     os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd},
     os::unix::ffi::OsStrExt as _,
     path::Path,
@@ -27,8 +32,75 @@ impl Hook {
     }
 }
 
-/// Attaches a program behind those that are there already.
-pub(crate) fn attach(program: BorrowedFd<'_>, ifindex: u32, hook: Hook) -> io::Result<OwnedFd> {
+/// By what programs get to a [`Hook`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HookKind {
+    /// Links at TCX (Linux 6.6).
+    Tcx,
+    /// Filters of a clsact qdisc.
+    Clsact,
+}
+
+impl HookKind {
+    /// The better one of those that the kernel has.
+    pub fn of_kernel() -> Self {
+        if kernel::tcx() { Self::Tcx } else { Self::Clsact }
+    }
+}
+
+impl fmt::Display for HookKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Tcx => "TCX",
+            Self::Clsact => "clsact",
+        })
+    }
+}
+
+/// A program on an interface.
+#[derive(Debug)]
+pub(crate) enum Link {
+    /// Goes with its last descriptor, pins included.
+    Kernel(OwnedFd),
+    Filter(Filter),
+}
+
+impl Link {
+    /// Attaches a program behind those that are there already. A filter is known by its owner's name;
+    /// `life` is a filter's: a kernel's link stays if it is pinned.
+    pub(crate) fn attach(
+        kind: HookKind,
+        program: BorrowedFd<'_>,
+        ifindex: u32,
+        hook: Hook,
+        owner: &str,
+        life: Life,
+    ) -> io::Result<Self> {
+        match kind {
+            HookKind::Tcx => attach(program, ifindex, hook).map(Self::Kernel),
+            HookKind::Clsact => {
+                Filter::attach(program, ifindex, hook, owner, life).map(Self::Filter)
+            }
+        }
+    }
+
+    /// The interface that it is at; 0 if that is gone, or it was taken off.
+    pub(crate) fn interface(&self) -> u32 {
+        match self {
+            Self::Kernel(link) => interface(link),
+            Self::Filter(filter) => filter.interface(),
+        }
+    }
+
+    /// Takes the program off, unless another descriptor or pin keeps it.
+    pub(crate) fn remove(self) {
+        if let Self::Filter(filter) = &self {
+            filter.remove();
+        }
+    }
+}
+
+fn attach(program: BorrowedFd<'_>, ifindex: u32, hook: Hook) -> io::Result<OwnedFd> {
     let options = libbpf_sys::bpf_link_create_opts {
         sz: size_of::<libbpf_sys::bpf_link_create_opts>() as libbpf_sys::size_t,
         ..Default::default()

@@ -12,6 +12,7 @@
 mod flow;
 mod held;
 mod injector;
+mod interfaces;
 mod ledger;
 mod pin;
 mod reader;
@@ -23,6 +24,7 @@ mod table;
 mod walk;
 
 pub use crate::attach::AttachMode;
+pub use crate::link::HookKind;
 pub use crate::load::LoadError;
 pub use crate::ring::Pace;
 pub use flow::{
@@ -30,6 +32,7 @@ pub use flow::{
 };
 pub use held::Held;
 pub use injector::{Injector, ReleaseError};
+pub use interfaces::{AttachError, INTERFACES};
 pub use ledger::{Counts, Ledger, LedgerError};
 pub use pin::{home, mount, purge};
 pub use reader::Reader;
@@ -39,26 +42,21 @@ pub use settings::{OnFailure, Rules, Settings};
 pub use table::{Table, TableError};
 pub use walk::Walk;
 
-use crate::link::{self, Hook};
 use crate::load::{Object, log_to_tracing, undisturbed};
-use crate::xdp_link;
+use interfaces::Links;
 use libbpf_rs::skel::{OpenSkel as _, SkelBuilder as _};
-use libbpf_rs::{MapCore as _, MapFlags, OpenMapMut, libbpf_sys};
+use libbpf_rs::{MapCore as _, MapFlags, OpenMapMut};
 use nix::time::{ClockId, clock_gettime};
 use skeleton::{GateSkel, GateSkelBuilder, OpenGateSkel, types};
-use std::collections::HashMap;
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// What is loaded.
-const OBJECT: Object = Object { name: "gate", kernel: "6.6" };
-
-/// Internal interfaces that one gate has at most.
-pub const INTERFACES: usize = types::gate_limits::GATE_INTERNALS.0 as usize;
+const OBJECT: Object = Object { name: "gate", kernel: "6.1" };
 
 /// A gate could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -99,59 +97,6 @@ pub enum OpenError {
     Control(libbpf_rs::Error),
 }
 
-/// The gate could not be put on an interface.
-#[derive(Debug, thiserror::Error)]
-pub enum AttachError {
-    /// Its frames are none of Ethernet.
-    #[error(
-        "interface {ifindex} carries no Ethernet frames (its hardware type is {kind}): the gate takes Ethernet interfaces, VLANs, bridges and bonds of them, and veth"
-    )]
-    NoEthernet {
-        /// The interface.
-        ifindex: u32,
-        /// linux/if_arp.h, ARPHRD_*.
-        kind: u16,
-    },
-    /// The kernel refuses.
-    #[error(
-        "cannot attach the gate to interface {ifindex}: {source}; it needs an interface of this network namespace, CAP_NET_ADMIN, CAP_BPF and Linux 6.6"
-    )]
-    Refused {
-        /// The interface.
-        ifindex: u32,
-        /// The kernel's answer.
-        source: io::Error,
-    },
-    /// The driver refuses.
-    #[error(
-        "cannot refuse in the driver of interface {ifindex} in {mode} mode: {source}; another XDP program may be there (`bpftool net`), or the driver has none: try the other mode, or set refuse_at = \"stack\""
-    )]
-    Driver {
-        /// The interface.
-        ifindex: u32,
-        /// What was asked for.
-        mode: AttachMode,
-        /// The kernel's answer.
-        source: io::Error,
-    },
-    /// Too many.
-    #[error("a gate has at most {INTERFACES} internal interfaces")]
-    TooMany,
-    /// The link could not be kept.
-    #[error("cannot keep the gate's link to interface {ifindex} in {path}: {source}")]
-    Pin {
-        /// The interface.
-        ifindex: u32,
-        /// The file.
-        path: String,
-        /// The system's answer.
-        source: io::Error,
-    },
-    /// The settings could not be written.
-    #[error("cannot set the interfaces of the gate's programs: {0}")]
-    Control(libbpf_rs::Error),
-}
-
 /// What the maps were found to be when the gate was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
@@ -162,9 +107,6 @@ pub enum Found {
     /// What was pinned did not fit and was removed: flows are as new.
     Replaced,
 }
-
-/// Links by interface and attach point.
-type Links = HashMap<(u32, String), OwnedFd>;
 
 /// What all handles share.
 pub(super) struct Inner {
@@ -185,13 +127,14 @@ impl std::fmt::Debug for Inner {
 pub struct Gate {
     inner: Arc<Inner>,
     links: Mutex<Links>,
+    hook_kind: HookKind,
     settings: Settings,
     found: Found,
     _lock: Option<pin::Lock>,
 }
 
 impl Gate {
-    /// Loads the programs, or takes over what is pinned.
+    /// Loads the programs, or takes over what is pinned, in the network namespace of the interfaces.
     ///
     /// # Errors
     /// When a size cannot be, the kernel refuses, or the folder cannot be used.
@@ -229,17 +172,14 @@ impl Gate {
         let loaded = undisturbed(|| open.load()).map_err(|error| OBJECT.error(error));
         let inner =
             Inner { skeleton: loaded?, control: Mutex::default(), settling: Mutex::default() };
-        let mut links = Links::new();
-        if let (Some(path), Found::TakenOver) = (&settings.pin, found) {
-            for pinned in pin::links(path).map_err(failed(path))? {
-                let program = inner.program(&pinned.point);
-                link::replace(pinned.link.as_fd(), program).map_err(failed(path))?;
-                links.insert((pinned.ifindex, pinned.point), pinned.link);
-            }
-        }
+        let links = match (&settings.pin, found) {
+            (Some(path), Found::TakenOver) => inner.take_over(path).map_err(failed(path))?,
+            _ => Links::new(),
+        };
         let gate = Self {
             inner: Arc::new(inner),
             links: Mutex::new(links),
+            hook_kind: settings.hook_kind.unwrap_or_else(HookKind::of_kernel),
             settings: settings.clone(),
             found,
             _lock: lock,
@@ -261,129 +201,17 @@ impl Gate {
         self.found
     }
 
+    /// By what it gets to interfaces.
+    pub fn hook_kind(&self) -> HookKind {
+        self.hook_kind
+    }
+
     /// Puts rules in force, and says that user space lives.
     ///
     /// # Errors
     /// When the kernel refuses.
     pub fn configure(&self, rules: &Rules) -> Result<(), OpenError> {
         self.change(|control| put_rules(control, rules)).map_err(OpenError::Control)
-    }
-
-    /// Puts the gate on an internal interface of the calling thread's network namespace, or does nothing
-    /// if it is there.
-    ///
-    /// # Errors
-    /// When the kernel refuses.
-    pub fn attach(&self, ifindex: u32) -> Result<(), AttachError> {
-        let refused = |source| AttachError::Refused { ifindex, source };
-        let kind = link::hardware(ifindex).map_err(refused)?;
-        if kind != libc::ARPHRD_ETHER {
-            return Err(AttachError::NoEthernet { ifindex, kind });
-        }
-        for (hook, point) in [(Hook::Ingress, INGRESS), (Hook::Egress, EGRESS)] {
-            let mut links = self.links();
-            let interfaces = links.keys().filter(|(_, there)| there == point).count();
-            if links.contains_key(&(ifindex, point.to_owned())) {
-                continue;
-            }
-            if interfaces >= INTERFACES {
-                return Err(AttachError::TooMany);
-            }
-            let link = link::attach(self.inner.program(point), ifindex, hook).map_err(refused)?;
-            self.keep(&link, ifindex, point)?;
-            links.insert((ifindex, point.to_owned()), link);
-        }
-        self.tell_interfaces().map_err(AttachError::Control)
-    }
-
-    /// Refuses in the driver of an internal interface too, where it costs least. The gate must be on that
-    /// interface, which judges all that this lets through.
-    ///
-    /// # Errors
-    /// When the kernel or the driver refuses.
-    pub fn attach_driver(&self, ifindex: u32, mode: AttachMode) -> Result<(), AttachError> {
-        let mut links = self.links();
-        if links.contains_key(&(ifindex, DRIVER.to_owned())) {
-            return Ok(());
-        }
-        let flags = match mode {
-            AttachMode::Native => libbpf_sys::XDP_FLAGS_DRV_MODE,
-            AttachMode::Generic => libbpf_sys::XDP_FLAGS_SKB_MODE,
-        };
-        let link = xdp_link::attach(self.inner.program(DRIVER), ifindex, flags)
-            .map_err(|source| AttachError::Driver { ifindex, mode, source })?;
-        self.keep(&link, ifindex, DRIVER)?;
-        links.insert((ifindex, DRIVER.to_owned()), link);
-        Ok(())
-    }
-
-    /// Refuses no more in the driver of an interface.
-    pub fn detach_driver(&self, ifindex: u32) {
-        let key = (ifindex, DRIVER.to_owned());
-        if self.links().remove(&key).is_some()
-            && let Some(path) = &self.settings.pin
-        {
-            // It may have been removed by hand.
-            let _ = std::fs::remove_file(pin::name(path, ifindex, DRIVER));
-        }
-    }
-
-    /// Pins a link, if links are to be pinned.
-    fn keep(&self, link: &OwnedFd, ifindex: u32, point: &str) -> Result<(), AttachError> {
-        let Some(path) = &self.settings.pin else { return Ok(()) };
-        let file = pin::name(path, ifindex, point);
-        link::pin(link.as_fd(), &file).map_err(|source| {
-            let path = file.display().to_string();
-            AttachError::Pin { ifindex, path, source }
-        })
-    }
-
-    /// The internal interfaces.
-    pub fn interfaces(&self) -> Vec<u32> {
-        let mut interfaces: Vec<u32> = self.links().keys().map(|(ifindex, _)| *ifindex).collect();
-        interfaces.sort_unstable();
-        interfaces.dedup();
-        interfaces
-    }
-
-    /// Whether the gate is on that interface in both directions; not after it was deleted.
-    pub fn is_attached(&self, ifindex: u32) -> bool {
-        let links = self.links();
-        [INGRESS, EGRESS].iter().all(|point| {
-            links
-                .get(&(ifindex, (*point).to_owned()))
-                .is_some_and(|link| link::interface(link) == ifindex)
-        })
-    }
-
-    /// Takes the gate off an interface.
-    pub fn detach(&self, ifindex: u32) {
-        let mut links = self.links();
-        links.retain(|(there, point), _| {
-            if *there == ifindex
-                && let Some(path) = &self.settings.pin
-            {
-                // It may have been removed by hand.
-                let _ = std::fs::remove_file(pin::name(path, ifindex, point));
-            }
-            *there != ifindex
-        });
-        drop(links);
-        if let Err(error) = self.tell_interfaces() {
-            tracing::warn!("cannot set the interfaces of the gate's programs: {error}");
-        }
-    }
-
-    /// Takes the gate off all interfaces and removes what is pinned: packets go as if it had never been.
-    ///
-    /// # Errors
-    /// When what is pinned cannot be removed.
-    pub fn close(self) -> io::Result<()> {
-        self.links().clear();
-        match &self.settings.pin {
-            Some(path) => pin::remove(path),
-            None => Ok(()),
-        }
     }
 
     /// The reading end of what is copied out. There must be one at most.
@@ -423,10 +251,6 @@ impl Gate {
         Ok(())
     }
 
-    fn links(&self) -> MutexGuard<'_, Links> {
-        self.links.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn control(&self) -> MutexGuard<'_, types::gate_control> {
         self.inner.control.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -446,11 +270,6 @@ impl Gate {
         change(&mut control);
         let map = &self.inner.skeleton.maps.gate_control;
         map.update(&0_u32.to_ne_bytes(), bytes_of(&*control), MapFlags::ANY)
-    }
-
-    fn tell_interfaces(&self) -> Result<(), libbpf_rs::Error> {
-        let interfaces = self.interfaces();
-        self.change(|control| put_interfaces(control, &interfaces))
     }
 }
 
@@ -488,24 +307,6 @@ const VERSION: u32 = {
     sum
 };
 
-/// Attach points of links.
-const INGRESS: &str = "ingress";
-const EGRESS: &str = "egress";
-const DRIVER: &str = "driver";
-
-impl Inner {
-    /// The program for an attach point.
-    fn program(&self, point: &str) -> std::os::fd::BorrowedFd<'_> {
-        let programs = &self.skeleton.progs;
-        let program = match point {
-            EGRESS => &programs.gate_to_internal,
-            DRIVER => &programs.gate_driver,
-            _ => &programs.gate_from_internal,
-        };
-        program.as_fd()
-    }
-}
-
 fn check(settings: &Settings) -> Result<(), OpenError> {
     let sizes = [
         ("max_flows", settings.max_flows),
@@ -541,7 +342,7 @@ fn prepare(settings: &Settings) -> Result<OpenGateSkel<'static>, LoadError> {
 }
 
 /// The maps that outlive a process.
-fn pinned<'a>(open: &'a mut OpenGateSkel<'static>) -> [&'a mut OpenMapMut<'static>; 7] {
+fn pinned<'a>(open: &'a mut OpenGateSkel<'static>) -> [&'a mut OpenMapMut<'static>; 8] {
     let maps = &mut open.maps;
     [
         &mut maps.gate_decided,
@@ -551,6 +352,7 @@ fn pinned<'a>(open: &'a mut OpenGateSkel<'static>) -> [&'a mut OpenMapMut<'stati
         &mut maps.gate_ring,
         &mut maps.gate_ledger,
         &mut maps.gate_control,
+        &mut maps.gate_filtered,
     ]
 }
 

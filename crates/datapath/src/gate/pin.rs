@@ -1,4 +1,5 @@
-//! What stays when the process ends: maps and links in a folder of a BPF file system.
+//! What stays when the process ends: maps and links in a folder of a BPF file system. Filters stay without
+//! being pinned; see [`super::interfaces`].
 //!
 //! A process that finds them there takes them over: it loads its own programs with those maps and puts
 //! them in the links' place, each at once. Maps of another size, form or meaning are not taken over: all
@@ -7,7 +8,8 @@
 //! Each network namespace has its folder, named by its cookie, which no other namespace has until the
 //! machine restarts. Who uses a folder holds a lock on it (flock(2)), which ends with the process.
 
-use super::{OpenError, link};
+use super::{OpenError, interfaces};
+use crate::link;
 use libbpf_rs::{MapCore as _, MapFlags, MapHandle, OpenMapMut};
 use nix::fcntl::{Flock, FlockArg};
 use nix::mount::{self, MsFlags};
@@ -25,6 +27,8 @@ const MOUNT: &str = "/sys/fs/bpf";
 const OWN_MOUNT: &str = "/run/nigh-bpf";
 /// The gate's part of either.
 const PART: &str = "nigh/gate";
+/// The map of interfaces that have filters.
+const FILTERED: &str = "gate_filtered";
 
 /// What has been pinned of a gate on one interface.
 #[derive(Debug)]
@@ -120,9 +124,16 @@ pub fn purge() {
     }
 }
 
-/// Whether something is pinned there, but no link at an interface.
+/// Whether something is pinned there, but nothing is at an interface.
 fn is_dead(path: &Path) -> bool {
     let Ok(entries) = fs::read_dir(path) else { return false };
+    // What cannot be opened may live.
+    if path.join(FILTERED).exists()
+        && MapHandle::from_pinned_path(path.join(FILTERED))
+            .map_or(true, |map| interfaces::filtered(&map).next().is_some())
+    {
+        return false;
+    }
     let mut files = entries.flatten().map(|entry| entry.path()).peekable();
     files.peek().is_some()
         && !files.filter(|file| is_link(file)).any(|file| {
@@ -198,8 +209,11 @@ pub(super) fn links(path: &Path) -> io::Result<Vec<PinnedLink>> {
     Ok(links)
 }
 
-/// Removes all that is pinned in the folder, links first, so that no packet meets half of it.
+/// Removes all that is pinned in the folder, links and filters first, so that no packet meets half of it.
 pub(super) fn clear(path: &Path) -> io::Result<()> {
+    if let Ok(map) = MapHandle::from_pinned_path(path.join(FILTERED)) {
+        interfaces::remove_filters(&map)?;
+    }
     let mut files = Vec::new();
     for entry in fs::read_dir(path)? {
         files.push(entry?.path());

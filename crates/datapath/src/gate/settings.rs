@@ -1,5 +1,6 @@
 //! The settings of a gate, at its start and while it runs.
 
+use crate::link::HookKind;
 use std::path::PathBuf;
 
 /// What happens to packets of undecided flows while user space does not respond.
@@ -45,6 +46,8 @@ pub struct Settings {
     pub refusals: u32,
     /// Bytes of the ring, a power of two, 256 KiB at least.
     pub ring_bytes: u32,
+    /// By what the programs get to interfaces; `None`: TCX if the kernel has it, else clsact.
+    pub hook_kind: Option<HookKind>,
     /// What may change.
     pub rules: Rules,
 }
@@ -57,6 +60,7 @@ impl Default for Settings {
             fresh_flows: 65_536,
             refusals: 65_536,
             ring_bytes: 16 << 20,
+            hook_kind: None,
             rules: Rules::default(),
         }
     }

@@ -17,7 +17,8 @@ pub use settings::{
 };
 
 use crate::{
-    link::{self, Hook},
+    clsact::Life,
+    link::{self, Hook, HookKind, Link as Attached},
     load::{Object, log_to_tracing, undisturbed, wait_for_readers},
     ring::Ring,
 };
@@ -30,7 +31,7 @@ use skeleton::{MaskSkel, MaskSkelBuilder, types};
 use std::{
     io,
     mem::MaybeUninit,
-    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    os::fd::{AsFd, BorrowedFd},
 };
 use zeroize::Zeroizing;
 
@@ -124,7 +125,7 @@ pub fn link_of(ifindex: u32) -> Result<Link, AttachError> {
 /// The programs. When this is dropped they are gone, and what they remembered is wiped.
 pub struct Mask {
     skeleton: MaskSkel<'static>,
-    links: Vec<OwnedFd>,
+    links: Vec<Attached>,
     ring_bytes: usize,
 }
 
@@ -212,7 +213,8 @@ impl Mask {
             Direction::In => (&programs.mask_incoming, Hook::Ingress),
             Direction::Out => (&programs.mask_outgoing, Hook::Egress),
         };
-        let link = link::attach(program.as_fd(), ifindex, hook)
+        let kind = HookKind::of_kernel();
+        let link = Attached::attach(kind, program.as_fd(), ifindex, hook, "mask", Life::Process)
             .map_err(|source| AttachError::Refused { ifindex, source })?;
         self.links.push(link);
         Ok(())
@@ -220,7 +222,7 @@ impl Mask {
 
     /// Whether it is still on its interfaces: not after one was deleted.
     pub fn is_attached(&self) -> bool {
-        self.links.iter().all(|link| link::interface(link) != 0)
+        self.links.iter().all(|link| link.interface() != 0)
     }
 
     /// Takes the mask off all interfaces; what it has masked can still be read.

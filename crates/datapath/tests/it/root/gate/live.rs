@@ -25,8 +25,7 @@ fn connection(site: &Site, family: usize) -> (TcpStream, TcpStream) {
 
 #[test]
 fn both_ends_of_a_refused_connection_hear_of_it_through_nat_whoever_speaks() {
-    for offloads in [true, false] {
-        let site = Site::with(|end| if offloads { end } else { end.no_offloads() });
+    for (_, site) in Site::each_offloads() {
         for tool in ["iptables", "ip6tables"] {
             let masquerade =
                 [tool, "-t", "nat", "-A", "POSTROUTING", "-o", "wan0", "-j", "MASQUERADE"];
@@ -69,8 +68,7 @@ fn both_ends_of_a_refused_connection_hear_of_it_through_nat_whoever_speaks() {
 
 #[test]
 fn a_refused_datagram_is_answered_and_a_reconnection_dies_in_the_driver() {
-    for offloads in [true, false] {
-        let site = Site::with(|end| if offloads { end } else { end.no_offloads() });
+    for (_, site) in Site::each_offloads() {
         let gate = site.gate();
         let internal = site.internal();
         let table = gate.table();
@@ -114,38 +112,42 @@ fn a_refused_datagram_is_answered_and_a_reconnection_dies_in_the_driver() {
 
 #[test]
 fn limited_flows_go_through_their_classes_in_both_directions() {
-    let site = Site::new();
-    let gate = site.gate();
-    let internal = site.internal();
-    let mut shaper = site.router.enter(|| Shaper::open(internal, "nigh-ifb")).unwrap();
-    let rate = Some(Rate { bytes_a_second: 20_000_000 });
-    shaper.class(9, rate, rate).unwrap();
-    gate.configure(&Rules { queue: Some(shaper.ifb()), ..Rules::default() }).unwrap();
-    let (mut client, mut server) = connection(&site, 0);
-    let key = Key::new(Protocol::Tcp, client.local_addr().unwrap(), server.local_addr().unwrap());
-    gate.table().decide(&key, &FlowVerdict { limit: 9, ..FlowVerdict::default() }).unwrap();
-    let bytes: Vec<u8> = (0..1_000_000_u32).map(|at| (at % 251) as u8).collect();
-    let mut back = vec![0; bytes.len()];
-    std::thread::scope(|scope| {
-        scope.spawn(|| client.write_all(&bytes).unwrap());
-        server.read_exact(&mut back).unwrap();
-    });
-    assert!(back == bytes);
-    std::thread::scope(|scope| {
-        scope.spawn(|| server.write_all(&bytes).unwrap());
-        client.read_exact(&mut back).unwrap();
-    });
-    assert!(back == bytes);
-    let usage = site.router.enter(|| shaper.usage()).unwrap();
-    for direction in [Way::Up, Way::Down] {
-        let class =
-            usage.iter().find(|usage| (usage.class, usage.direction) == (9, direction)).unwrap();
-        assert!(class.bytes > 1_000_000, "{usage:?}");
+    for site in Site::each() {
+        let gate = site.gate();
+        let internal = site.internal();
+        let mut shaper = site.router.enter(|| Shaper::open(internal, "nigh-ifb")).unwrap();
+        let rate = Some(Rate { bytes_a_second: 20_000_000 });
+        shaper.class(9, rate, rate).unwrap();
+        gate.configure(&Rules { queue: Some(shaper.ifb()), ..Rules::default() }).unwrap();
+        let (mut client, mut server) = connection(&site, 0);
+        let key =
+            Key::new(Protocol::Tcp, client.local_addr().unwrap(), server.local_addr().unwrap());
+        gate.table().decide(&key, &FlowVerdict { limit: 9, ..FlowVerdict::default() }).unwrap();
+        let bytes: Vec<u8> = (0..1_000_000_u32).map(|at| (at % 251) as u8).collect();
+        let mut back = vec![0; bytes.len()];
+        std::thread::scope(|scope| {
+            scope.spawn(|| client.write_all(&bytes).unwrap());
+            server.read_exact(&mut back).unwrap();
+        });
+        assert!(back == bytes);
+        std::thread::scope(|scope| {
+            scope.spawn(|| server.write_all(&bytes).unwrap());
+            client.read_exact(&mut back).unwrap();
+        });
+        assert!(back == bytes);
+        let usage = site.router.enter(|| shaper.usage()).unwrap();
+        for direction in [Way::Up, Way::Down] {
+            let class = usage
+                .iter()
+                .find(|usage| (usage.class, usage.direction) == (9, direction))
+                .unwrap();
+            assert!(class.bytes > 1_000_000, "{usage:?}");
+        }
+        let ledger = gate.ledger().unwrap();
+        assert!(ledger.from_internal.redirected > 10, "{ledger:?}");
+        for counts in [ledger.from_internal, ledger.to_internal] {
+            assert_eq!(counts.accounted(), counts.received, "{counts:?}");
+        }
+        shaper.close().unwrap();
     }
-    let ledger = gate.ledger().unwrap();
-    assert!(ledger.from_internal.redirected > 10, "{ledger:?}");
-    for counts in [ledger.from_internal, ledger.to_internal] {
-        assert_eq!(counts.accounted(), counts.received, "{counts:?}");
-    }
-    shaper.close().unwrap();
 }

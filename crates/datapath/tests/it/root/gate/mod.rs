@@ -7,6 +7,7 @@ mod cost;
 mod flood;
 mod frame;
 mod hold;
+mod hooks;
 mod live;
 mod random;
 mod rules;

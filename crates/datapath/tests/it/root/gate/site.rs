@@ -1,6 +1,7 @@
 //! A [`Gateway`] with a gate.
 
-use datapath::gate::{Gate, Manage, Settings, Side};
+use datapath::gate::{Gate, HookKind, Manage, Settings, Side};
+use datapath::kernel;
 use std::{
     ops::Deref,
     sync::{
@@ -16,6 +17,8 @@ pub(crate) struct Site {
     pub(crate) client: Namespace,
     pub(crate) router: Namespace,
     pub(crate) server: Namespace,
+    /// By what its gates are attached.
+    pub(crate) kind: HookKind,
 }
 
 /// Addresses of the external host.
@@ -25,14 +28,26 @@ pub(crate) const CLIENT: [&str; 2] = Gateway::INTERNAL;
 
 impl Site {
     pub(crate) fn new() -> Self {
-        Self::with(|end| end)
+        Self::with(HookKind::of_kernel(), |end| end)
     }
 
-    /// With every end changed.
-    pub(crate) fn with(change: impl Fn(End<'_>) -> End<'_>) -> Self {
+    /// One for each way in which this kernel attaches programs.
+    pub(crate) fn each() -> impl Iterator<Item = Self> {
+        kinds().map(|kind| Self::with(kind, |end| end))
+    }
+
+    /// The same with offloads and without.
+    pub(crate) fn each_offloads() -> impl Iterator<Item = (bool, Self)> {
+        let both = |kind| [(kind, true), (kind, false)];
+        kinds().flat_map(both).map(|(kind, offloads)| {
+            (offloads, Self::with(kind, |end| if offloads { end } else { end.no_offloads() }))
+        })
+    }
+
+    fn with(kind: HookKind, change: impl Fn(End<'_>) -> End<'_>) -> Self {
         let Gateway { internal: client, router, external: server } =
             Gateway::new(true, change).unwrap();
-        Self { client, router, server }
+        Self { client, router, server, kind }
     }
 
     /// The internal interface's index.
@@ -42,9 +57,22 @@ impl Site {
 
     /// A gate on it that goes with the test.
     pub(crate) fn gate(&self) -> Alive {
-        let gate = Gate::open(&settings()).unwrap();
+        let gate = Gate::open(&self.settings()).unwrap();
         self.attach(&gate);
         Alive::new(gate)
+    }
+
+    /// Checks that neither programs nor a qdisc of the gate's are at the internal interface.
+    pub(crate) fn shows_nothing(&self) {
+        let qdiscs = self.router.check(&["tc", "qdisc", "show", "dev", "lan0"]).unwrap();
+        assert!(!qdiscs.contains("clsact"), "{qdiscs}");
+        let programs = self.router.check(&["bpftool", "net", "show", "dev", "lan0"]).unwrap();
+        assert!(!programs.contains("gate"), "{programs}");
+    }
+
+    /// Small tables, nothing pinned.
+    pub(crate) fn settings(&self) -> Settings {
+        Settings { hook_kind: Some(self.kind), ..settings() }
     }
 
     pub(crate) fn attach(&self, gate: &Gate) {
@@ -90,6 +118,11 @@ impl Drop for Alive {
         let ended = self.thread.take().map(JoinHandle::join);
         assert!(std::thread::panicking() || !matches!(ended, Some(Err(_))), "heartbeats failed");
     }
+}
+
+/// By what this kernel can attach programs.
+pub(crate) fn kinds() -> impl Iterator<Item = HookKind> {
+    [HookKind::Clsact].into_iter().chain(kernel::tcx().then_some(HookKind::Tcx))
 }
 
 /// Small tables, nothing pinned.

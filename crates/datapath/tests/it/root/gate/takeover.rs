@@ -1,10 +1,10 @@
 //! What is pinned outlives its process, and the next one takes it over.
 
-use super::site::{Alive, SERVER, Site, of_side, settings};
+use super::site::{Alive, SERVER, Site, kinds, of_side, settings};
 use super::through::exchange;
 use datapath::gate::{
-    AttachError, FlowVerdict, Found, Gate, Key, Manage, OnFailure, OpenError, Protocol, Rules,
-    Settings,
+    AttachError, FlowVerdict, Found, Gate, HookKind, Key, Manage, OnFailure, OpenError, Protocol,
+    Rules, Settings,
 };
 use libbpf_rs::{MapCore as _, MapFlags, MapHandle};
 use nix::sys::signal::Signal;
@@ -20,6 +20,8 @@ use testbed::{LIMIT, wait_until};
 const PIN: &str = "NIGH_TEST_GATE_PIN";
 /// Set if it is to drop what is undecided when it is gone.
 const DROP: &str = "NIGH_TEST_GATE_DROP";
+/// Set if it is to attach filters.
+const CLSACT: &str = "NIGH_TEST_GATE_CLSACT";
 
 /// A folder of the BPF file system that goes with the test.
 struct Folder(PathBuf);
@@ -33,8 +35,8 @@ impl Folder {
         Self(mount.join(format!("nigh-test-{}-{label}/gate", std::process::id())))
     }
 
-    fn settings(&self, on_failure: OnFailure) -> Settings {
-        let settings = settings();
+    fn settings(&self, kind: HookKind, on_failure: OnFailure) -> Settings {
+        let settings = Settings { hook_kind: Some(kind), ..settings() };
         let rules = Rules { on_failure, ..settings.rules };
         Settings { pin: Some(self.0.clone()), rules, ..settings }
     }
@@ -71,7 +73,9 @@ fn a_process_that_decides() {
     let on_failure = if drop { OnFailure::Drop } else { OnFailure::Pass };
     // It is removed by who made it.
     let folder = std::mem::ManuallyDrop::new(Folder(pin.into()));
-    let gate = Gate::open(&folder.settings(on_failure)).unwrap();
+    let clsact = std::env::var_os(CLSACT).is_some();
+    let kind = if clsact { HookKind::Clsact } else { HookKind::Tcx };
+    let gate = Gate::open(&folder.settings(kind, on_failure)).unwrap();
     let internal = nix::net::if_::if_nametoindex("lan0").unwrap();
     gate.attach(internal).unwrap();
     let (mut reader, table) = (gate.reader().unwrap(), gate.table());
@@ -88,12 +92,16 @@ fn a_process_that_decides() {
 
 #[test]
 fn decided_flows_go_on_when_the_process_is_killed_and_the_next_takes_them_over() {
-    for on_failure in [OnFailure::Pass, OnFailure::Drop] {
+    let both = |kind| [(kind, OnFailure::Pass), (kind, OnFailure::Drop)];
+    for (kind, on_failure) in kinds().flat_map(both) {
         let (site, folder) = (Site::new(), Folder::new("kill"));
         let mut command = testbed::itself(module_path!(), "a_process_that_decides");
         command.env(PIN, &folder.0);
         if on_failure == OnFailure::Drop {
             command.env(DROP, "1");
+        }
+        if kind == HookKind::Clsact {
+            command.env(CLSACT, "1");
         }
         let mut process = site.router.start(command).unwrap();
         let attached = || process.stdout().contains("attached");
@@ -134,8 +142,8 @@ fn decided_flows_go_on_when_the_process_is_killed_and_the_next_takes_them_over()
         wait_until("the process to be taken for gone", LIMIT, silent).unwrap();
         assert_eq!(failures(&folder)[usize::from(on_failure == OnFailure::Pass)], 0);
 
-        let found = site.router.enter(|| Gate::open(&folder.settings(on_failure))).unwrap();
-        let found = Alive::new(found);
+        let open = || Gate::open(&folder.settings(kind, on_failure)).unwrap();
+        let found = Alive::new(site.router.enter(open));
         assert_eq!((found.found(), found.interfaces()), (Found::TakenOver, vec![site.internal()]));
         assert!(found.is_attached(site.internal()));
         let flow = found.table().get(&key).unwrap().unwrap();
@@ -157,57 +165,60 @@ fn decided_flows_go_on_when_the_process_is_killed_and_the_next_takes_them_over()
         let new = found.table().get(&Key::new(Protocol::Tcp, from, to)).unwrap();
         assert_eq!(new.unwrap().verdict, None);
         drop(found);
-        Gate::open(&folder.settings(on_failure)).unwrap().close().unwrap();
+        site.router.enter(open).close().unwrap();
         assert!(!folder.0.exists());
+        site.shows_nothing();
         exchange(&site, 0, 1000);
     }
 }
 
 #[test]
 fn maps_that_do_not_fit_are_made_anew_and_bypass_outlives_a_process() {
-    let (site, folder) = (Site::new(), Folder::new("fit"));
-    let settings = folder.settings(OnFailure::Pass);
-    let open = |settings: &Settings| site.router.enter(|| Gate::open(settings)).unwrap();
-    let gate = open(&settings);
-    assert_eq!(gate.found(), Found::Nothing);
-    site.attach(&gate);
-    let (from, to) = exchange(&site, 0, 1000);
-    let key = Key::new(Protocol::Tcp, from, to);
-    gate.table().decide(&key, &FlowVerdict::default()).unwrap();
-    let side = key.side_of(from).unwrap();
-    let copy = Manage { copy: true, ..Manage::default() };
-    assert!(gate.table().manage(&key, of_side(side, copy)).unwrap());
-    gate.bypass(true).unwrap();
-    drop(gate);
-    let gate = open(&settings);
-    assert_eq!((gate.found(), gate.is_bypassed()), (Found::TakenOver, true));
-    assert_eq!(gate.table().get(&key).unwrap().unwrap().sent(side).manage, copy);
-    gate.bypass(false).unwrap();
-    drop(gate);
-    let larger = Settings { max_flows: settings.max_flows * 2, ..settings };
-    let gate = open(&larger);
-    assert_eq!((gate.found(), gate.interfaces()), (Found::Replaced, vec![]));
-    assert_eq!(gate.table().get(&key).unwrap(), None);
-    site.attach(&gate);
-    exchange(&site, 0, 1000);
-    gate.detach(site.internal());
-    assert!(!gate.is_attached(site.internal()));
-    let before = gate.ledger().unwrap();
-    exchange(&site, 0, 1000);
-    assert_eq!(gate.ledger().unwrap(), before);
-    gate.close().unwrap();
-    // A folder elsewhere is refused.
-    let elsewhere = tempfile::tempdir().unwrap();
-    let settings = Settings { pin: Some(elsewhere.path().into()), ..larger };
-    let error = Gate::open(&settings).unwrap_err();
-    assert!(error.to_string().contains("not a folder of a BPF file system"), "{error}");
+    for kind in kinds() {
+        let (site, folder) = (Site::new(), Folder::new("fit"));
+        let settings = folder.settings(kind, OnFailure::Pass);
+        let open = |settings: &Settings| site.router.enter(|| Gate::open(settings)).unwrap();
+        let gate = open(&settings);
+        assert_eq!(gate.found(), Found::Nothing);
+        site.attach(&gate);
+        let (from, to) = exchange(&site, 0, 1000);
+        let key = Key::new(Protocol::Tcp, from, to);
+        gate.table().decide(&key, &FlowVerdict::default()).unwrap();
+        let side = key.side_of(from).unwrap();
+        let copy = Manage { copy: true, ..Manage::default() };
+        assert!(gate.table().manage(&key, of_side(side, copy)).unwrap());
+        gate.bypass(true).unwrap();
+        drop(gate);
+        let gate = open(&settings);
+        assert_eq!((gate.found(), gate.is_bypassed()), (Found::TakenOver, true));
+        assert_eq!(gate.table().get(&key).unwrap().unwrap().sent(side).manage, copy);
+        gate.bypass(false).unwrap();
+        drop(gate);
+        let larger = Settings { max_flows: settings.max_flows * 2, ..settings };
+        let gate = open(&larger);
+        assert_eq!((gate.found(), gate.interfaces()), (Found::Replaced, vec![]));
+        assert_eq!(gate.table().get(&key).unwrap(), None);
+        site.attach(&gate);
+        exchange(&site, 0, 1000);
+        gate.detach(site.internal());
+        assert!(!gate.is_attached(site.internal()));
+        let before = gate.ledger().unwrap();
+        exchange(&site, 0, 1000);
+        assert_eq!(gate.ledger().unwrap(), before);
+        gate.close().unwrap();
+        // A folder elsewhere is refused.
+        let elsewhere = tempfile::tempdir().unwrap();
+        let settings = Settings { pin: Some(elsewhere.path().into()), ..larger };
+        let error = Gate::open(&settings).unwrap_err();
+        assert!(error.to_string().contains("not a folder of a BPF file system"), "{error}");
+    }
 }
 
 #[test]
 fn a_gate_belongs_to_one_process_and_its_version() {
     testbed::need_root();
     let folder = Folder::new("lock");
-    let settings = folder.settings(OnFailure::Pass);
+    let settings = folder.settings(HookKind::of_kernel(), OnFailure::Pass);
     let gate = Gate::open(&settings).unwrap();
     let key =
         Key::new(Protocol::Udp, "10.0.0.5:1".parse().unwrap(), "192.0.2.7:1".parse().unwrap());
@@ -232,30 +243,33 @@ fn a_gate_belongs_to_one_process_and_its_version() {
 
 #[test]
 fn each_namespace_has_its_folder_and_what_dead_ones_left_is_removed() {
-    let (site, other) = (Site::new(), Site::new());
-    let home = |site: &Site| site.router.enter(datapath::gate::home).unwrap();
-    let folders = [home(&site), home(&other)];
-    assert_ne!(folders[0], folders[1]);
-    for (site, folder) in [&site, &other].into_iter().zip(&folders) {
-        let settings = Settings { pin: Some(folder.clone()), ..settings() };
-        let gate = site.router.enter(|| Gate::open(&settings)).unwrap();
-        site.attach(&gate);
-    }
-    // Its process is gone, its network is not.
-    datapath::gate::purge();
-    assert!(folders.iter().all(|folder| folder.exists()));
-    drop(site);
-    let purged = || {
+    for kind in kinds() {
+        let (site, other) = (Site::new(), Site::new());
+        let plain = Settings { hook_kind: Some(kind), ..settings() };
+        let home = |site: &Site| site.router.enter(datapath::gate::home).unwrap();
+        let folders = [home(&site), home(&other)];
+        assert_ne!(folders[0], folders[1]);
+        for (site, folder) in [&site, &other].into_iter().zip(&folders) {
+            let settings = Settings { pin: Some(folder.clone()), ..plain.clone() };
+            let gate = site.router.enter(|| Gate::open(&settings)).unwrap();
+            site.attach(&gate);
+        }
+        // Its process is gone, its network is not.
         datapath::gate::purge();
-        !folders[0].exists()
-    };
-    wait_until("the dead gate to be removed", LIMIT, purged).unwrap();
-    assert!(folders[1].exists());
-    let settings = Settings { pin: Some(folders[1].clone()), ..settings() };
-    let gate = other.router.enter(|| Gate::open(&settings)).unwrap();
-    assert_eq!(gate.found(), Found::TakenOver);
-    gate.close().unwrap();
-    assert!(!folders[1].exists());
+        assert!(folders.iter().all(|folder| folder.exists()));
+        drop(site);
+        let purged = || {
+            datapath::gate::purge();
+            !folders[0].exists()
+        };
+        wait_until("the dead gate to be removed", LIMIT, purged).unwrap();
+        assert!(folders[1].exists());
+        let settings = Settings { pin: Some(folders[1].clone()), ..plain };
+        let gate = other.router.enter(|| Gate::open(&settings)).unwrap();
+        assert_eq!(gate.found(), Found::TakenOver);
+        gate.close().unwrap();
+        assert!(!folders[1].exists());
+    }
 }
 
 #[test]
