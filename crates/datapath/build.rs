@@ -1,4 +1,5 @@
-//! Builds every program of `bpf/` with clang and generates its skeleton into `OUT_DIR`.
+//! Builds every program of `bpf/` with clang, or with what the variable `CLANG` names, and generates its
+//! skeleton into `OUT_DIR`.
 
 use std::{env, ffi::OsStr, fs, path::PathBuf};
 
@@ -9,6 +10,8 @@ fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
     let bpf = here.join("../../bpf");
     println!("cargo::rerun-if-changed={}", bpf.display());
+    println!("cargo::rerun-if-env-changed=CLANG");
+    let clang = env::var_os("CLANG").unwrap_or_else(|| "clang".into());
     // Where Debian keeps <asm/types.h>, of the machine that builds: the programs are the same for all.
     let host = env::var("HOST").expect("cargo sets it");
     let machine = host.split('-').next().unwrap_or_default();
@@ -28,6 +31,7 @@ fn main() {
         ];
         SkeletonBuilder::new()
             .source(&source)
+            .clang(&clang)
             .clang_args(arguments)
             .build_and_generate(out.join(format!("{name}.skel.rs")))
             .unwrap_or_else(|error| panic!("{}: {error:#}", source.display()));

@@ -155,6 +155,7 @@ pub fn nanoseconds_a_packet() -> Result<Vec<Cost>, BenchError> {
 /// counts nothing and answers everybody. What a path carries with it is what a path can carry.
 pub struct Turn {
     _link: OwnedFd,
+    _loaded: skeleton::BenchSkel<'static>,
 }
 
 impl Turn {
@@ -171,6 +172,6 @@ impl Turn {
         let program = loaded.progs.bench_turn.as_fd();
         let link = xdp_link::attach(program, interface, libbpf_sys::XDP_FLAGS_DRV_MODE)
             .map_err(BenchError::Attach)?;
-        Ok(Self { _link: link })
+        Ok(Self { _link: link, _loaded: loaded })
     }
 }

@@ -15,7 +15,7 @@ use wire::{
 /// Those of [`testbed::pair`].
 const MACS: [&str; 2] = ["02:00:00:00:00:01", "02:00:00:00:00:02"];
 
-fn request(ends: [&str; 2], payload: usize, base: u32, total: u32) -> Request {
+pub(super) fn request(ends: [&str; 2], payload: usize, base: u32, total: u32) -> Request {
     let [from, to] = ends.map(|end| end.parse::<IpAddr>().unwrap());
     let [near, far] = MACS.map(|mac| mac.parse::<Mac>().unwrap());
     let mut bytes: Vec<u8> = (0..payload).map(|at| at as u8).collect();

@@ -9,4 +9,5 @@ mod parity;
 mod shaper;
 mod stamp;
 mod tap;
+mod verifier;
 mod xsk;

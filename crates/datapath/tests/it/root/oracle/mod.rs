@@ -12,7 +12,8 @@ mod random;
 mod swap;
 mod table;
 
-use datapath::oracle::{Limit, OracleProgram, Settings, SourceLimit};
+use datapath::oracle::{AttachError, AttachMode, Ledger, Limit, OracleProgram};
+use datapath::oracle::{PublishError, Settings, SourceLimit, lacks};
 use network::Network;
 use std::net::SocketAddrV4;
 use std::time::Duration;
@@ -35,11 +36,27 @@ fn settings() -> Settings {
     }
 }
 
-/// The program with these settings and a network's tables.
-fn program(settings: &Settings, network: &Network) -> OracleProgram {
+/// The programs with these settings, without tables.
+fn loaded(settings: &Settings) -> OracleProgram {
     testbed::need_root();
     let program = OracleProgram::load().expect("the program loads");
     program.configure(settings).expect("the settings are valid");
-    network.publish(&program);
     program
+}
+
+/// The programs with these settings and a network's tables. None where the kernel lacks what the XDP
+/// program needs; it is then neither attached nor given tables, so that the sockets get everything.
+fn program(settings: &Settings, network: &Network) -> Option<OracleProgram> {
+    let program = loaded(settings);
+    if lacks().is_none() {
+        network.publish(&program).expect("the tables fit");
+        return Some(program);
+    }
+    assert_eq!(network.publish(&program), Err(PublishError::NoProgram));
+    for mode in [AttachMode::Native, AttachMode::Generic] {
+        let refused = program.attach(1, mode);
+        assert!(matches!(refused, Err(AttachError::Lacks { .. })), "{refused:?}");
+    }
+    assert_eq!(program.ledger().unwrap(), Ledger::default());
+    None
 }

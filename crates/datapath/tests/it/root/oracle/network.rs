@@ -1,7 +1,7 @@
 //! Tables to rank by, made at random, and a plain reading of them.
 
 use crate::root::common::Random;
-use datapath::oracle::{MetricRows, OracleProgram, Published, UNKNOWN};
+use datapath::oracle::{MetricRows, OracleProgram, PublishError, Published, UNKNOWN};
 use ipnet::Ipv4Net;
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -71,10 +71,10 @@ impl Network {
         Self { routes, groups, metrics, exact }
     }
 
-    /// Puts it in force; everything must fit.
-    pub(crate) fn publish(&self, program: &OracleProgram) -> Published {
+    /// Puts it in force.
+    pub(crate) fn publish(&self, program: &OracleProgram) -> Result<Published, PublishError> {
         let routes = self.routes.iter().copied();
-        program.publish(routes, self.groups, &self.metrics).expect("the tables fit")
+        program.publish(routes, self.groups, &self.metrics)
     }
 
     /// The group of an address: the longest prefix that is there counts.

@@ -1,11 +1,15 @@
 //! The plain request answered in the driver, the limits, and ALTO beside it.
 
-use super::stage::{EAST, LIMIT, NETWORK, Stage, UNKNOWN, WEST, metric, sections};
+use super::stage::{BINARY, EAST, LIMIT, NETWORK, Stage, UNKNOWN, WEST, metric, pair, sections};
+use datapath::oracle::lacks;
 use nix::sys::signal::Signal;
 use oracle::{alto::tls::Fingerprint, proxidor::Rcode};
 use serde_json::json;
-use std::net::{TcpStream, UdpSocket};
-use testbed::{Receiver, wait_until};
+use std::{
+    net::{TcpStream, UdpSocket},
+    path::Path,
+};
+use testbed::{Nigh, Receiver, wait_until};
 
 #[test]
 fn the_driver_answers_as_the_sockets_do_and_follows_changes_without_rights() {
@@ -15,16 +19,29 @@ fn the_driver_answers_as_the_sockets_do_and_follows_changes_without_rights() {
         assert_eq!(stage.order(), [WEST, EAST, UNKNOWN]);
     }
     let status = stage.status();
-    assert_eq!(status["driver"]["interfaces"][0]["mode"], "native", "{status}");
-    assert_eq!(status["driver"]["answered"], 10, "{status}");
-    assert_eq!(status["queries"]["received"], 0, "{status}");
+    // A kernel that cannot run the program leaves all to the sockets: the same answers, and a line.
+    let fallback = lacks().map(|lacks| {
+        format!(
+            "the sockets answer all requests, about a quarter as many a second as the driver \
+             would: this kernel has no {lacks}"
+        )
+    });
+    let in_driver = if fallback.is_none() { 10 } else { 0 };
+    assert_eq!(status["driver"]["fallback"], json!(fallback), "{status}");
+    assert_eq!(status["driver"]["answered"], in_driver, "{status}");
+    assert_eq!(status["queries"]["received"], 10 - in_driver, "{status}");
+    let line =
+        fallback.map_or("interface eth0: native XDP".into(), |text| format!("driver: {text}"));
+    assert!(stage.done(&["status"]).lines().any(|said| said == line), "{line}");
     // By now the daemon has given up the rights with which it loaded the program.
     stage.done(&["set", "link", "10.0.0.3", "east", "bandwidth", "1000"]);
     assert_eq!(stage.order(), [EAST, WEST, UNKNOWN]);
     stage.reload(NETWORK, "interfaces = [\"eth0\"]\ncost = \"-as_number\"").unwrap();
     assert_eq!(stage.order(), [EAST, WEST, UNKNOWN]);
     let status = stage.status();
-    assert_eq!(status["driver"]["answered"], 12, "{status}");
+    let answered = status["driver"]["answered"].as_u64().unwrap();
+    assert_eq!(answered, if in_driver == 0 { 0 } else { 12 }, "{status}");
+    assert_eq!(answered + status["queries"]["received"].as_u64().unwrap(), 12, "{status}");
     let (_, text) = stage.nigh.http(&stage.node, "/metrics").unwrap();
     let count = |name: &str| metric(&text, &format!("nigh_oracle_driver_{name}_total"), &[]);
     assert_eq!(count("received"), count("answered") + count("passed") + count("dropped"));
@@ -35,7 +52,26 @@ fn the_driver_answers_as_the_sockets_do_and_follows_changes_without_rights() {
     let other = "interfaces = [\"eth0\"]\nmode = \"generic\"";
     let error = stage.reload(NETWORK, other).unwrap_err().to_string();
     assert!(error.contains("oracle.mode changed: restart the daemon"), "{error}");
-    assert!(stage.done(&["status"]).contains("interface eth0: native XDP"));
+}
+
+/// What is asked for by name is no fallback's.
+#[test]
+fn native_is_native_or_an_error() {
+    let (_client, node) = pair();
+    let files = tempfile::tempdir().unwrap();
+    let file = files.path().join("network.toml");
+    std::fs::write(&file, NETWORK).unwrap();
+    let sections = sections(&file, "interfaces = [\"eth0\"]\nmode = \"native\"");
+    let started = Nigh::start(&node, Path::new(BINARY), "node-a", &sections);
+    if let Some(lacks) = lacks() {
+        let error = started.unwrap_err().to_string();
+        let why = format!("oracle.interfaces: interface \"eth0\": this kernel has no {lacks}");
+        assert!(error.contains(&why), "{error}");
+    } else {
+        let status = started.unwrap().control(&json!({"do": "status"})).unwrap();
+        let interface = &status["oracle"]["driver"]["interfaces"][0];
+        assert_eq!(interface["mode"], "native", "{status}");
+    }
 }
 
 #[test]

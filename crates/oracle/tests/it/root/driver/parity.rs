@@ -2,10 +2,10 @@
 //! ones and damaged ones; and what it must answer it does.
 
 use super::{network, policy, tables};
-use datapath::oracle::{OracleProgram, Settings, Verdict};
+use datapath::oracle::{OracleProgram, Settings, Verdict, lacks};
 use ipnet::IpNet;
 use oracle::{
-    proxidor::xdp,
+    proxidor::xdp::{self, Driver, Mode},
     proxidor::{self, Outcome, Rcode, Server},
     tables::{Policy, Tables},
 };
@@ -108,18 +108,39 @@ fn compare(
     answered
 }
 
-fn program() -> OracleProgram {
+/// None where the kernel cannot run the program; then [`Driver`] leaves everything to the sockets.
+fn program() -> Option<OracleProgram> {
     testbed::need_root();
+    if let Some(lacks) = lacks() {
+        sockets_alone(lacks);
+        return None;
+    }
     let program = OracleProgram::load().unwrap();
     let ttl = std::time::Duration::from_secs(90);
     let settings = Settings { services: vec![SERVICE], ttl, ..Settings::default() };
     program.configure(&settings).unwrap();
-    program
+    Some(program)
+}
+
+fn sockets_alone(lacks: &str) {
+    let mut driver = Driver::open().unwrap();
+    driver.attach("lo", Mode::Auto).unwrap();
+    let (mut builder, _) = network();
+    driver.publish(&tables(&mut builder, policy(), None));
+    let status = driver.status();
+    assert_eq!(status.lacks, Some(lacks));
+    assert_eq!((status.published, status.refused), (None, None));
+    let [lo] = &status.interfaces[..] else { panic!("{status:?}") };
+    assert_eq!((lo.mode, &lo.why), (None, &Some(format!("this kernel has no {lacks}"))));
+    for mode in [Mode::Native, Mode::Generic] {
+        let error = driver.attach("lo", mode).unwrap_err().to_string();
+        assert!(error.starts_with("interface \"lo\": this kernel has no "), "{error}");
+    }
 }
 
 #[test]
 fn the_driver_answers_as_the_sockets_do() {
-    let program = program();
+    let Some(program) = program() else { return };
     let (mut builder, exits) = network();
     let mut random = Random::new(1);
     let mut now = tables(&mut builder, policy(), None);
@@ -152,7 +173,7 @@ fn the_driver_answers_as_the_sockets_do() {
 /// Without any network all candidates are unknown and the list comes back as it is.
 #[test]
 fn an_empty_network_keeps_the_order() {
-    let program = program();
+    let Some(program) = program() else { return };
     let mut builder = topo::Builder::new(topo::Options::default());
     let now = tables(&mut builder, policy(), None);
     xdp::publish(&program, &now).unwrap();
@@ -174,7 +195,7 @@ fn an_empty_network_keeps_the_order() {
 /// A row with more different costs than the driver sorts by is the sockets', and counted.
 #[test]
 fn a_row_with_too_many_places_is_left_to_the_sockets() {
-    let program = program();
+    let Some(program) = program() else { return };
     let (mut builder, exits) = network();
     for number in 0..3000_u32 {
         let address = (u32::from_be_bytes([60, 0, 0, 0]) + (number << 8)).to_be_bytes();
