@@ -37,15 +37,16 @@
 #define STORE64(p, offset, value) (*(__u64 *)((__u8 *)(p) + (offset)) = (value))
 
 /*
- * A value that was just checked to be at most `mask`, one less than a power of two. Compilers check
- * one copy of a value and use another, and verifiers before Linux 6.8 or so do not know that the
- * two are the same: this one is within its bounds for every compiler and verifier.
+ * A value that was just checked to have no bits besides those of `mask`. Compilers check one copy
+ * of a value and use another, and older verifiers do not know that the two are the same: this one
+ * is within its bounds for every compiler and verifier.
  */
 #define BOUNDED(value, mask)                                                                       \
 	({                                                                                         \
 		typeof(value) checked = (value);                                                   \
 		barrier_var(checked);                                                              \
-		checked &(mask);                                                                   \
+		checked &= (mask);                                                                 \
+		checked;                                                                           \
 	})
 
 static __always_inline int is_tag(__be16 type)
