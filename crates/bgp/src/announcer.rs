@@ -41,7 +41,8 @@ pub enum StartError {
 /// A running announcer.
 ///
 /// Dropping it ends its task at once: the embedded session's connection closes and the neighbour
-/// withdraws; BIRD is left as it is. [`Announcer::stop`] ends it cleanly.
+/// withdraws; BIRD is left as it is, unless a panic drops it: then its task withdraws and ends.
+/// [`Announcer::stop`] ends it cleanly.
 #[derive(Debug)]
 pub struct Announcer {
     upstream: Upstream,
@@ -73,10 +74,10 @@ impl Announcer {
                     .password()
                     .map_err(|error| StartError::Password { name: config.name.clone(), error })?;
                 let session = session::Session::new(config, password);
-                tokio::spawn(session.run(orders, publish, stopped))
+                panics::spawn(session.run(orders, publish, stopped))
             }
             Upstream::Bird(config) => {
-                tokio::spawn(bird::Announcer::new(config).run(orders, publish, stopped))
+                panics::spawn(bird::Announcer::new(config).run(orders, publish, stopped))
             }
         };
         Ok(Self { upstream: upstream.clone(), order, observed, stop: Some(stop), task })
@@ -151,6 +152,9 @@ impl Announcer {
 
 impl Drop for Announcer {
     fn drop(&mut self) {
-        self.task.abort();
+        // The drop of `stop` ends the task, which withdraws.
+        if !(std::thread::panicking() && matches!(self.upstream, Upstream::Bird(_))) {
+            self.task.abort();
+        }
     }
 }

@@ -37,6 +37,7 @@ impl Session {
         self.want(&orders.borrow_and_update());
         self.driver.fsm.handle(Event::Start, now());
         loop {
+            panics::point("echo-bgp");
             self.driver.act().await;
             self.show(&orders.borrow(), &publish);
             tokio::select! {

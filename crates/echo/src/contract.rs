@@ -5,7 +5,7 @@ use crate::{
     service::Service,
 };
 use config::Problem;
-use job::{Capabilities, Capability, Close, Error, Job, Node, Section, Service as _, file::Reader};
+use job::{Capabilities, Capability, Error, Job, Node, Section, Service as _, file::Reader};
 
 /// The responder and its anycast announcement.
 #[derive(Clone, Copy, Debug)]
@@ -72,7 +72,7 @@ impl Job for Echo {
         Ok(opened)
     }
 
-    async fn close(&self, opened: Service, _: Close) {
+    async fn close(&self, opened: Service) {
         opened.stop().await;
     }
 }

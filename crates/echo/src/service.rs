@@ -174,7 +174,7 @@ impl Service {
         let (asks, asked) = mpsc::channel(16);
         let worker = worker::Worker::start(config, drained).await?;
         let shared = worker.shared();
-        tokio::spawn(worker.run(asked));
+        panics::spawn(worker.run(asked));
         Ok(Self { shared, asks })
     }
 

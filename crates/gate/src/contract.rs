@@ -6,7 +6,7 @@ use crate::{
     service::{self, Opened, Service},
 };
 use config::Problem;
-use job::{Capabilities, Capability, Close, Error, Job, Node, Renamed, Section, file::Reader};
+use job::{Capabilities, Capability, Error, Job, Node, Renamed, Section, file::Reader};
 use std::{fmt, sync::Arc};
 
 /// The gate.
@@ -98,10 +98,7 @@ impl Job for Gate {
         Ok(opened.start()?)
     }
 
-    async fn close(&self, opened: Opened, why: Close) {
-        match why {
-            Close::Failed => opened.give_back(),
-            Close::Stopped => opened.stop(),
-        }
+    async fn close(&self, opened: Opened) {
+        opened.give_back();
     }
 }

@@ -40,7 +40,7 @@ mod shape;
 mod worker;
 
 pub use datapath::gate::mount;
-pub use error::{ControlError, ReloadError, StartError};
+pub use error::{ControlError, ReloadError, StartError, TakeOffError};
 
 use crate::{
     audit::{Audit, Mapping},
@@ -63,6 +63,7 @@ use serde_json::Value;
 use shape::Shapers;
 use std::{
     fmt,
+    path::Path,
     sync::{Arc, Mutex, PoisonError, mpsc},
     thread::JoinHandle,
 };
@@ -72,6 +73,8 @@ use worker::{Ask, Worker};
 
 /// The gate's folder in the state directory.
 const FOLDER: &str = "gate";
+/// The file of labels in it.
+const LABELS: &str = "labels.jsonl";
 
 /// A gate that holds what needs a right, and has no thread yet.
 pub struct Opened {
@@ -96,7 +99,7 @@ impl Opened {
         datapath::gate::purge();
         let internal = Internal::find(&config.gate)?;
         let engine = Engine::new(&inspect::settings(&config.gate))?;
-        let path = config.state.join(FOLDER).join("labels.jsonl");
+        let path = config.state.join(FOLDER).join(LABELS);
         let labels = Labels::open(&path).map_err(|source| StartError::Labels { path, source })?;
         let injector = Injector::open().map_err(StartError::Injector)?;
         let pin = datapath::gate::home()?;
@@ -191,9 +194,7 @@ impl Opened {
             attempts: Attempts::default(),
         };
         worker.begin();
-        let thread = std::thread::Builder::new()
-            .name("gate".into())
-            .spawn(move || worker.run(reader, &receiver))
+        let thread = panics::thread("gate", move || worker.run(reader, &receiver))
             .map_err(StartError::Thread)?;
         info!(internal = %config.gate.internal.join(", "), "gate");
         Ok(Service {
@@ -204,20 +205,44 @@ impl Opened {
         })
     }
 
-    /// Takes the gate away.
-    pub fn stop(self) {
-        let Self { gate, mut shapers, .. } = self;
-        // No packet is sent to queue where no queue is any more.
-        close(gate);
-        shapers.close();
-    }
-
     /// Takes back what was opened as the start goes no further; what an earlier process had left in force
     /// stays so.
     pub fn give_back(self) {
-        if self.gate.found() != Found::TakenOver {
-            self.stop();
+        let Self { gate, mut shapers, .. } = self;
+        if gate.found() != Found::TakenOver {
+            // No packet is sent to queue where no queue is any more.
+            close(gate);
+            shapers.close();
         }
+    }
+}
+
+/// Takes off the gate that a process which has ended left in force in this network namespace, with its
+/// limits. Returns whether there was one.
+///
+/// # Errors
+/// A process runs it, or it cannot be removed.
+pub fn take_off() -> Result<bool, TakeOffError> {
+    let interfaces = datapath::gate::take_off()?;
+    let was_on = !interfaces.is_empty();
+    let mut shapers = Shapers::new(interfaces);
+    if Shapers::are_left() {
+        shapers.open()?;
+        shapers.close();
+    }
+    Ok(was_on)
+}
+
+/// What an earlier process of the node with this state directory left in force goes, for the node has no
+/// gate any more.
+pub fn take_off_earlier(state: &Path) {
+    if !state.join(FOLDER).join(LABELS).exists() {
+        return;
+    }
+    match take_off() {
+        Ok(true) => info!("there is no [gate] any more: the gate is off"),
+        Ok(false) => {}
+        Err(error) => tracing::warn!("there is no [gate] any more, but it is in force: {error}"),
     }
 }
 
@@ -369,13 +394,14 @@ impl job::Service for Service {
     /// Shapers that no limit needs go with the thread's next round.
     async fn roll_back(&self, _: Prepared) {}
 
-    /// Takes the gate off its interfaces; packets go as if it had never been when this returns.
+    /// Ends the thread. What the kernel has stays in force: decided flows keep their verdicts and limits,
+    /// others follow `on_failure`, until the next process takes over or [`take_off`] ends it.
     async fn stop(&self) {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         // It may have ended.
         let _ = self.asks.send(Ask::Stop);
         if let Some(thread) = thread {
-            let _ = tokio::task::spawn_blocking(move || thread.join()).await;
+            let _ = panics::spawn_blocking(move || thread.join()).await;
         }
     }
 }

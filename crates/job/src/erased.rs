@@ -1,6 +1,6 @@
 //! The same contract without types, so that jobs can be in one list.
 
-use crate::{Close, Error, Job, Metrics, Section, Service, file::Reader};
+use crate::{Error, Failed, Guarded, Job, Metrics, Section, Service, file::Reader};
 use config::Problem;
 use serde_json::Value;
 use std::{any::Any, fmt, future::Future, pin::Pin, sync::Arc};
@@ -31,13 +31,14 @@ pub(crate) trait AnyConfig: Send + Sync {
 /// A job that is open.
 pub(crate) trait AnyOpened: Send {
     fn start(self: Box<Self>) -> Boxed<'static, Result<Box<dyn AnyService>, Error>>;
-    fn close(self: Box<Self>, why: Close) -> Boxed<'static, ()>;
+    fn close(self: Box<Self>) -> Boxed<'static, ()>;
 }
 
 /// A [`Service`].
 pub(crate) trait AnyService: Send + Sync {
     fn name(&self) -> &'static str;
-    fn service(&self) -> &dyn Any;
+    fn failed(&self) -> Option<Failed>;
+    fn guarded(&self) -> &dyn Any;
     fn problems(&self) -> Vec<String>;
     fn status(&self) -> Value;
     fn refresh(&self) -> Boxed<'_, ()>;
@@ -51,6 +52,7 @@ pub(crate) trait AnyService: Send + Sync {
     fn drain(&self) -> Boxed<'_, ()>;
     fn undrain(&self) -> Boxed<'_, ()>;
     fn stop(&self) -> Boxed<'_, ()>;
+    fn stop_when_failed(&self) -> Boxed<'_, ()>;
 }
 
 /// A configuration that is prepared.
@@ -79,15 +81,9 @@ struct OpenedOf<J: Job> {
     opened: J::Opened,
 }
 
-/// Its service.
-struct ServiceOf<S> {
-    name: &'static str,
-    service: S,
-}
-
 /// What its service has prepared.
 struct ChangeOf<'s, S: Service> {
-    service: &'s S,
+    guarded: &'s Guarded<S>,
     prepared: S::Prepared,
 }
 
@@ -105,7 +101,11 @@ impl<J: Job> AnyJob for JobOf<J> {
     }
 
     fn read(&self, file: &mut Reader<'_, '_>, node: &crate::Node) -> Option<Box<dyn AnyConfig>> {
-        let config = self.0.read(file, node)?;
+        let name = self.name();
+        let config = panics::catch(name, || self.0.read(file, node)).unwrap_or_else(|| {
+            file.error_at_end("", Failed::of(name).to_string());
+            None
+        })?;
         Some(Box::new(ConfigOf { job: self.0.clone(), config }))
     }
 }
@@ -120,11 +120,13 @@ impl<J: Job> AnyConfig for ConfigOf<J> {
     }
 
     fn problems(&self) -> Vec<Problem> {
-        self.job.problems(&self.config)
+        let name = self.name();
+        let problems = panics::catch(name, || self.job.problems(&self.config));
+        problems.unwrap_or_else(|| vec![Problem::new(name, Failed::of(name).to_string())])
     }
 
     fn warnings(&self) -> Vec<Problem> {
-        self.job.warnings(&self.config)
+        panics::catch(self.name(), || self.job.warnings(&self.config)).unwrap_or_default()
     }
 
     fn privileged(&self) {
@@ -134,7 +136,9 @@ impl<J: Job> AnyConfig for ConfigOf<J> {
     fn open(self: Box<Self>, drained: bool) -> Boxed<'static, Result<Box<dyn AnyOpened>, Error>> {
         let Self { job, config } = *self;
         Box::pin(async move {
-            let opened = job.open(config, drained).await?;
+            let name = job.name();
+            let opened = panics::caught(name, job.open(config, drained)).await;
+            let opened = opened.unwrap_or_else(|| Err(Failed::of(name).into()))?;
             Ok(Box::new(OpenedOf { job, opened }) as Box<dyn AnyOpened>)
         })
     }
@@ -152,49 +156,59 @@ impl<J: Job> AnyOpened for OpenedOf<J> {
     fn start(self: Box<Self>) -> Boxed<'static, Result<Box<dyn AnyService>, Error>> {
         let Self { job, opened } = *self;
         Box::pin(async move {
-            let service = job.start(opened).await?;
-            Ok(Box::new(ServiceOf { name: job.name(), service }) as Box<dyn AnyService>)
+            let name = job.name();
+            let service = panics::caught(name, job.start(opened)).await;
+            let service = service.unwrap_or_else(|| Err(Failed::of(name).into()))?;
+            Ok(Box::new(Guarded::new(name, service)) as Box<dyn AnyService>)
         })
     }
 
-    fn close(self: Box<Self>, why: Close) -> Boxed<'static, ()> {
+    fn close(self: Box<Self>) -> Boxed<'static, ()> {
         let Self { job, opened } = *self;
-        Box::pin(async move { job.close(opened, why).await })
+        Box::pin(async move {
+            // What panics here is in the log.
+            let _ = panics::caught(job.name(), job.close(opened)).await;
+        })
     }
 }
 
-impl<S: Service> AnyService for ServiceOf<S> {
+impl<S: Service> AnyService for Guarded<S> {
     fn name(&self) -> &'static str {
-        self.name
+        Guarded::name(self)
     }
 
-    fn service(&self) -> &dyn Any {
-        &self.service
+    fn failed(&self) -> Option<Failed> {
+        Guarded::failed(self)
+    }
+
+    fn guarded(&self) -> &dyn Any {
+        self
     }
 
     fn problems(&self) -> Vec<String> {
-        self.service.problems()
+        self.call(S::problems).unwrap_or_else(|failed| vec![failed.to_string()])
     }
 
     fn status(&self) -> Value {
-        self.service.status()
+        self.call(S::status).unwrap_or_else(|_| Value::Object(serde_json::Map::new()))
     }
 
     fn refresh(&self) -> Boxed<'_, ()> {
-        Box::pin(self.service.refresh())
+        // Of a job that has failed nothing is shown but that.
+        Box::pin(async { self.ask(S::refresh).await.unwrap_or_default() })
     }
 
     fn render(&self) -> String {
-        self.service.render()
+        self.call(S::render).unwrap_or_else(|failed| format!("{failed}\n"))
     }
 
     fn collect(&self, metrics: &mut Metrics<'_>) -> fmt::Result {
-        self.service.collect(metrics)
+        self.call(|service| service.collect(metrics)).unwrap_or(Ok(()))
     }
 
     fn control(&self, request: Value) -> serde_json::Result<Boxed<'_, Result<Value, Error>>> {
         let request = serde_json::from_value(request)?;
-        Ok(Box::pin(self.service.control(request)))
+        Ok(Box::pin(async { self.ask(|service| service.control(request)).await? }))
     }
 
     fn prepare(
@@ -203,43 +217,55 @@ impl<S: Service> AnyService for ServiceOf<S> {
     ) -> Boxed<'_, Result<Box<dyn AnyChange + '_>, Error>> {
         Box::pin(async move {
             let Ok(config) = config.into_config().downcast::<S::Config>() else {
-                return Err(format!("these are not the sections of {}", self.name).into());
+                return Err(format!("these are not the sections of {}", self.name()).into());
             };
-            let service = &self.service;
-            let prepared = service.prepare(*config).await?;
-            Ok(Box::new(ChangeOf { service, prepared }) as Box<dyn AnyChange + '_>)
+            let prepared = self.ask(|service| service.prepare(*config)).await??;
+            Ok(Box::new(ChangeOf { guarded: self, prepared }) as Box<dyn AnyChange + '_>)
         })
     }
 
     fn drain(&self) -> Boxed<'_, ()> {
-        Box::pin(self.service.drain())
+        Box::pin(async { self.ask(S::drain).await.unwrap_or_default() })
     }
 
     fn undrain(&self) -> Boxed<'_, ()> {
-        Box::pin(self.service.undrain())
+        Box::pin(async { self.ask(S::undrain).await.unwrap_or_default() })
     }
 
     fn stop(&self) -> Boxed<'_, ()> {
-        Box::pin(self.service.stop())
+        Box::pin(Guarded::stop(self))
+    }
+
+    fn stop_when_failed(&self) -> Boxed<'_, ()> {
+        Box::pin(async {
+            panics::failed(self.name()).await;
+            Guarded::stop(self).await;
+        })
     }
 }
 
 impl<S: Service> AnyChange for ChangeOf<'_, S> {
     fn commit(&mut self) -> Boxed<'_, Result<(), Error>> {
-        Box::pin(self.service.commit(&mut self.prepared))
+        Box::pin(async { self.guarded.ask(|service| service.commit(&mut self.prepared)).await? })
     }
 
     fn finish<'a>(self: Box<Self>) -> Boxed<'a, ()>
     where
         Self: 'a,
     {
-        Box::pin(async move { self.service.finish(self.prepared).await })
+        let Self { guarded, prepared } = *self;
+        Box::pin(async move {
+            guarded.ask(|service| service.finish(prepared)).await.unwrap_or_default();
+        })
     }
 
     fn roll_back<'a>(self: Box<Self>) -> Boxed<'a, ()>
     where
         Self: 'a,
     {
-        Box::pin(async move { self.service.roll_back(self.prepared).await })
+        let Self { guarded, prepared } = *self;
+        Box::pin(async move {
+            guarded.ask(|service| service.roll_back(prepared)).await.unwrap_or_default();
+        })
     }
 }

@@ -24,6 +24,7 @@ pub mod command;
 mod configured;
 mod erased;
 pub mod file;
+mod guarded;
 pub mod metrics;
 mod registry;
 mod running;
@@ -32,6 +33,7 @@ mod section;
 pub use configured::Configured;
 pub use datapath::capabilities::Capability;
 pub use file::Renamed;
+pub use guarded::{Failed, Guarded};
 pub use metrics::Metrics;
 pub use registry::{Opened, Registry};
 pub use running::{ControlError, ReloadError, Running, State};
@@ -62,15 +64,6 @@ pub struct Capabilities {
     pub start: &'static [Capability],
     /// While it runs.
     pub keep: &'static [Capability],
-}
-
-/// Why a start is undone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Close {
-    /// The start failed: what an earlier process left in force stays in force.
-    Failed,
-    /// The operator stopped the start.
-    Stopped,
 }
 
 /// A job that the daemon can run.
@@ -138,14 +131,20 @@ pub trait Job: Send + Sync + 'static {
         opened: Self::Opened,
     ) -> impl Future<Output = Result<Self::Service, Error>> + Send;
 
-    /// Closes what was opened and will not be started.
-    fn close(&self, opened: Self::Opened, _: Close) -> impl Future<Output = ()> + Send {
+    /// Closes what was opened and will not be started. What an earlier process left in force stays so.
+    fn close(&self, opened: Self::Opened) -> impl Future<Output = ()> + Send {
         drop(opened);
         std::future::ready(())
     }
 }
 
 /// A running job.
+///
+/// # Panics
+///
+/// When code of a job panics, on whatever thread, the job has failed: it is stopped, and nothing else of its
+/// service is called. So every thread and task of a job is started by a function of the crate
+/// [`panics`], which knows then whose it is; a panic on another thread ends the daemon.
 ///
 /// # Reload
 ///
@@ -232,6 +231,7 @@ pub trait Service: Send + Sync + 'static {
         std::future::ready(())
     }
 
-    /// Stops it; nothing is left behind when this returns.
+    /// Stops it; nothing is left behind when this returns. It is called, too, when a part of the job has
+    /// panicked: then it stops what is left.
     fn stop(&self) -> impl Future<Output = ()> + Send;
 }

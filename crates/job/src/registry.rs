@@ -1,7 +1,7 @@
 //! All known jobs, and their start.
 
 use crate::{
-    Close, Configured, Error, Job, Node, Renamed, Running, Section,
+    Configured, Error, Job, Node, Renamed, Running, Section,
     erased::{AnyJob, AnyOpened, JobOf},
     file::Reader,
     section,
@@ -77,7 +77,7 @@ impl Configured {
             match config.open(drained).await {
                 Ok(job) => opened.insert(0, job),
                 Err(error) => {
-                    Opened(opened).close(Close::Failed).await;
+                    Opened(opened).close().await;
                     return Err(error);
                 }
             }
@@ -104,7 +104,7 @@ impl Opened {
                 Ok(service) => services.push(service),
                 Err(error) => {
                     Running::new(services, known).stop().await;
-                    Self(rest.collect()).close(Close::Failed).await;
+                    Self(rest.collect()).close().await;
                     return Err(error);
                 }
             }
@@ -113,9 +113,9 @@ impl Opened {
     }
 
     /// Closes what was opened, the last first.
-    pub async fn close(self, why: Close) {
+    pub async fn close(self) {
         for job in self.0 {
-            job.close(why).await;
+            job.close().await;
         }
     }
 }

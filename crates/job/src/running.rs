@@ -1,7 +1,7 @@
 //! The running jobs: queried, reloaded and stopped together.
 
 use crate::{
-    Configured, Error, Metrics,
+    Configured, Error, Guarded, Metrics,
     erased::{AnyChange, AnyService},
 };
 use futures_util::future::join_all;
@@ -76,8 +76,13 @@ impl Running {
     }
 
     /// A running job, by the type of its service.
-    pub fn get<S: 'static>(&self) -> Option<&S> {
-        self.services.iter().find_map(|service| service.service().downcast_ref())
+    pub fn get<S: 'static>(&self) -> Option<&Guarded<S>> {
+        self.services.iter().find_map(|service| service.guarded().downcast_ref())
+    }
+
+    /// Stops each job that fails as soon as it has; returns when all have failed and stopped.
+    pub async fn contain(&self) {
+        join_all(self.services.iter().map(|service| service.stop_when_failed())).await;
     }
 
     /// The state of the job of this name, as it is now.
@@ -124,6 +129,14 @@ impl Running {
     ///
     /// A value does not format.
     pub fn collect(&self, metrics: &mut Metrics<'_>) -> fmt::Result {
+        metrics.counters(
+            "nigh_job_panics",
+            "Panics in a job's code: the job has failed at the first",
+            self.services.iter().map(|service| {
+                let panics = panics::failure(service.name()).map_or(0, |failure| failure.panics);
+                ([("job", service.name())], panics)
+            }),
+        )?;
         self.services.iter().try_for_each(|service| service.collect(metrics))
     }
 
@@ -137,12 +150,12 @@ impl Running {
     }
 
     /// Applies a new configuration, in all jobs or in none; what did not change keeps its
-    /// counters and sessions.
+    /// counters and sessions. Returns the names of jobs that have failed: theirs is not applied.
     ///
     /// # Errors
     ///
     /// See [`ReloadError`].
-    pub async fn reload(&self, configured: Configured) -> Result<(), ReloadError> {
+    pub async fn reload(&self, configured: Configured) -> Result<Vec<&'static str>, ReloadError> {
         let _alone = self.reload.lock().await;
         for name in &self.known {
             let wanted = configured.0.iter().any(|config| config.name() == *name);
@@ -160,7 +173,8 @@ impl Running {
         for change in changes {
             change.finish().await;
         }
-        Ok(())
+        let failed = self.services.iter().filter(|service| service.failed().is_some());
+        Ok(failed.map(|service| service.name()).collect())
     }
 
     /// Does the part of a reload that can fail; `changes` is what was done.
@@ -171,7 +185,8 @@ impl Running {
     ) -> Result<(), Error> {
         for config in configured.0 {
             let name = config.name();
-            if let Some(service) = self.services.iter().find(|service| service.name() == name) {
+            let service = self.services.iter().find(|service| service.name() == name);
+            if let Some(service) = service.filter(|service| service.failed().is_none()) {
                 changes.push(service.prepare(config).await?);
             }
         }

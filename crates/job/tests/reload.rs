@@ -109,8 +109,8 @@ impl Job for Test {
         })
     }
 
-    async fn close(&self, _: Section, why: job::Close) {
-        self.log.lock().unwrap().push(format!("{} close {why:?}", self.name[0]));
+    async fn close(&self, _: Section) {
+        self.log.lock().unwrap().push(format!("{} close", self.name[0]));
     }
 }
 
@@ -305,17 +305,17 @@ fn a_start_that_fails_leaves_nothing_behind() {
         let log = Log::default();
         let registry = registry(&log);
         assert!(start(&registry, &file(1, Some(("two", "open")))).await.is_err());
-        let expected = ["three open", "two open", "three close Failed"];
+        let expected = ["three open", "two open", "three close"];
         assert_eq!(*log.lock().unwrap(), expected);
         log.lock().unwrap().clear();
         assert!(start(&registry, &file(1, Some(("two", "start")))).await.is_err());
-        let expected = ["three open", "two open", "one open", "one stop", "three close Failed"];
+        let expected = ["three open", "two open", "one open", "one stop", "three close"];
         assert_eq!(*log.lock().unwrap(), expected);
         log.lock().unwrap().clear();
         let opened = read(&registry, &file(1, None)).unwrap().open(false).await.unwrap();
-        opened.close(job::Close::Stopped).await;
+        opened.close().await;
         let log = log.lock().unwrap();
-        assert_eq!(log[3..], ["one close Stopped", "two close Stopped", "three close Stopped"]);
+        assert_eq!(log[3..], ["one close", "two close", "three close"]);
     });
 }
 

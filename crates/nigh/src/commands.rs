@@ -240,6 +240,11 @@ fn gate(GateArgs { command, daemon }: &GateArgs) -> Outcome {
                 _ => Ok(Exit::Done),
             }
         }
+        Command::Detach => {
+            refuse(target.socket.is_some(), "--socket", "gate detach");
+            refuse(target.config.is_some(), "--config", "gate detach");
+            Ok(print_result(*json, &gate::cli::detach()?)?)
+        }
         Command::Replay(replay) => {
             refuse(target.socket.is_some(), "--socket", "gate replay");
             refuse(target.config.is_some(), "--config", "gate replay");

@@ -18,14 +18,14 @@ use crate::{
     state::{State, StateError},
 };
 use ::control::ControlSocket;
-use job::{Close, file::LoadError};
+use job::file::LoadError;
 use nix::sys::signal::{SigSet, Signal as Unix};
 use std::{io, sync::Arc};
 use tokio::{
     net::TcpListener,
     signal::unix::{Signal, SignalKind, signal},
 };
-use tracing::{error, info, warn};
+use tracing::{info, warn};
 
 /// The daemon did not start.
 #[derive(Debug, thiserror::Error)]
@@ -51,6 +51,9 @@ pub enum RunError {
     /// A job did not start.
     #[error("{0}")]
     Job(job::Error),
+    /// Nothing is left to run.
+    #[error("all jobs have failed")]
+    Failed,
     /// The runtime or a signal handler could not be set up.
     #[error("cannot set up the process: {0}")]
     Process(#[from] io::Error),
@@ -65,8 +68,9 @@ pub fn run(args: &RunArgs) -> Result<(), RunError> {
     logging::start(&args.log, args.log_format)?;
     let loaded = config::load(&args.config)?;
     loaded.report.log();
-    end_with_a_panic();
+    panics::install();
     loaded.jobs.privileged();
+    jobs::end_earlier(&loaded);
     privileges::limit(&loaded.jobs)?;
     // Capabilities belong to threads: what this one drops before it starts others, the process no
     // not.
@@ -78,20 +82,6 @@ pub fn run(args: &RunArgs) -> Result<(), RunError> {
         info!("stopped");
     }
     result
-}
-
-/// Makes a panic in any thread end the process.
-///
-/// A node with a dead task could go on announcing prefixes that it no longer watches. When the
-/// process ends, the kernel detaches the programs and closes the sessions, and neighbours withdraw
-/// the routes at once; the service manager starts it again.
-fn end_with_a_panic() {
-    let print = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |panic| {
-        error!("internal error, stopping: {panic}");
-        print(panic);
-        std::process::abort();
-    }));
 }
 
 /// The signals that stop the daemon.
@@ -141,13 +131,13 @@ async fn serve(args: &RunArgs, loaded: Loaded) -> Result<(), RunError> {
             info!(signal, "stopped during the start");
             // A half-done start cannot be undone: it finishes, which takes a moment, and is then stopped.
             if let Ok(opened) = opening.await {
-                opened.close(Close::Stopped).await;
+                opened.close().await;
             }
             return Ok(());
         }
     };
     if let Err(error) = privileges::settle(&kept) {
-        opened.close(Close::Stopped).await;
+        opened.close().await;
         return Err(error.into());
     }
     let jobs = opened.start(&jobs::registry()).await.map_err(RunError::Job)?;
@@ -164,14 +154,18 @@ async fn serve(args: &RunArgs, loaded: Loaded) -> Result<(), RunError> {
         }
     };
     let serving = tokio::spawn(serving);
+    let contained = node.clone();
+    let mut failed = tokio::spawn(async move { contained.jobs().contain().await });
     info!(node = node.name(), http = %address, version = env!("CARGO_PKG_VERSION"), "ready");
     notifier.ready();
-    loop {
+    let result = loop {
         tokio::select! {
             signal = stop.recv() => {
                 info!(signal, "draining, then stopping; send the signal again to stop at once");
-                break;
+                break Ok(());
             }
+            // The service manager starts the node again; with a job left, the operator chooses when.
+            _ = &mut failed => break Err(RunError::Failed),
             _ = hangup.recv() => {
                 notifier.reloading();
                 // Its errors are in the log.
@@ -179,7 +173,7 @@ async fn serve(args: &RunArgs, loaded: Loaded) -> Result<(), RunError> {
                 notifier.ready();
             }
         }
-    }
+    };
     notifier.stopping();
     tokio::select! {
         () = node.jobs().drain() => {}
@@ -193,5 +187,5 @@ async fn serve(args: &RunArgs, loaded: Loaded) -> Result<(), RunError> {
     serving.abort();
     // It returns that it was aborted; the control socket is gone then.
     let _ = serving.await;
-    Ok(())
+    result
 }

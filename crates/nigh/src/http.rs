@@ -104,9 +104,10 @@ async fn ask<S: Service>(node: &Node, request: S::Request) -> Response {
         None => {
             (StatusCode::NOT_FOUND, "this job is not in the configuration of this node".to_owned())
         }
-        Some(job) => match job.control(request).await {
-            Ok(value) => return fresh(Json(value).into_response()),
-            Err(error) => (StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
+        Some(job) => match job.ask(|job| job.control(request)).await {
+            Ok(Ok(value)) => return fresh(Json(value).into_response()),
+            Ok(Err(error)) => (StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
+            Err(failed) => (StatusCode::SERVICE_UNAVAILABLE, failed.to_string()),
         },
     };
     fresh(refuse(status, error))
@@ -154,15 +155,14 @@ async fn show(
         Ok(Query(ask)) => ask,
         Err(error) => return fresh(refuse(StatusCode::BAD_REQUEST, error.body_text())),
     };
-    let station = node.jobs().get::<probe::service::Service>();
-    let shown = match station {
-        None => None,
-        Some(station) => Some(station.show(ask).await),
+    let Some(station) = node.jobs().get::<probe::service::Service>() else {
+        let why = "this node is not a measuring station".to_owned();
+        return fresh(refuse(StatusCode::NOT_FOUND, why));
     };
-    fresh(match shown {
-        None => refuse(StatusCode::NOT_FOUND, "this node is not a measuring station".to_owned()),
-        Some(Ok(answer)) => ([(header::CONTENT_TYPE, "application/json")], answer).into_response(),
-        Some(Err(error)) => refuse(StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
+    fresh(match station.ask(|station| station.show(ask)).await {
+        Ok(Ok(answer)) => ([(header::CONTENT_TYPE, "application/json")], answer).into_response(),
+        Ok(Err(error)) => refuse(StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
+        Err(failed) => refuse(StatusCode::SERVICE_UNAVAILABLE, failed.to_string()),
     })
 }
 
@@ -173,7 +173,12 @@ async fn run(State(node): State<Arc<Node>>, headers: HeaderMap, body: Bytes) -> 
     let token = token.and_then(|value| value.strip_prefix("Bearer "));
     let result = match node.jobs().get::<probe::service::Service>() {
         None => Err(RequestError::Off),
-        Some(station) => station.request(token, &body).await,
+        Some(station) => match station.ask(|station| station.request(token, &body)).await {
+            Ok(result) => result,
+            Err(failed) => {
+                return fresh(refuse(StatusCode::SERVICE_UNAVAILABLE, failed.to_string()));
+            }
+        },
     };
     fresh(match result {
         Ok(record) => Json(record).into_response(),

@@ -2,7 +2,7 @@
 
 mod live;
 
-use crate::mapping;
+use crate::{config::Loaded, mapping};
 use echo::Echo;
 use gate::Gate;
 use job::{Registry, Running};
@@ -16,6 +16,14 @@ pub fn registry() -> Registry {
     Registry::default().with(Echo).with(Oracle).with(Probe).with(Gate { mapping: mapping::mapping })
 }
 
+/// Ends what an earlier process left in force for a job that is not configured any more: the gate's kernel
+/// part outlives its process.
+pub fn end_earlier(loaded: &Loaded) {
+    if loaded.jobs.get::<gate::config::Config>().is_none() {
+        gate::service::take_off_earlier(&loaded.node.state);
+    }
+}
+
 /// A connection from one job to another, for as long as this is held.
 #[derive(Debug, Default)]
 pub struct Joined(Vec<JoinHandle<()>>);
@@ -23,7 +31,12 @@ pub struct Joined(Vec<JoinHandle<()>>);
 impl Joined {
     /// Connects running jobs: the oracle gets the links that the station measures.
     pub fn join(jobs: &Running) -> Self {
-        let links = jobs.get().zip(jobs.get()).map(live::join);
+        let probe = jobs.get::<probe::service::Service>();
+        let services = probe.zip(jobs.get::<oracle::service::Service>());
+        let links = services.and_then(|(probe, oracle)| {
+            let links = probe.call(|probe| probe.links()).ok()?;
+            oracle.call(|oracle| live::join(links, oracle.clone())).ok()
+        });
         Self(links.into_iter().collect())
     }
 }

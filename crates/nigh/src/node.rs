@@ -145,7 +145,7 @@ impl Node {
 
     /// Reads the configuration file again and applies what changed.
     ///
-    /// `[node]` is only read at the start: the answer names what changed there.
+    /// `[node]` is only read at the start: the answer names what changed there, and jobs that have failed.
     ///
     /// # Errors
     ///
@@ -162,12 +162,12 @@ impl Node {
     async fn put_in_force(&self) -> Result<Value, NodeReloadError> {
         let Loaded { node, jobs, report } = config::load(&self.file)?;
         report.log();
-        self.jobs.reload(jobs).await?;
-        let restart = self.changed(&node);
+        let failed = self.jobs.reload(jobs).await?;
+        let restart = [self.changed(&node), failed].concat();
         if !restart.is_empty() {
             warn!(
                 keys = restart.join(", "),
-                "changed, but is read only at the start: restart the daemon to apply"
+                "changed, but not applied: restart the daemon to apply"
             );
         }
         Ok(

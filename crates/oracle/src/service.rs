@@ -48,7 +48,6 @@ use serde_json::Value;
 use std::{
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    thread,
 };
 use threads::Udp;
 use tokio::sync::{OwnedMutexGuard, mpsc, oneshot};
@@ -220,9 +219,7 @@ impl Opened {
     pub async fn start(self) -> Result<Service, StartError> {
         let Self { shared, sockets, worker, files, alto } = self;
         let (asks, asked) = mpsc::channel(QUEUE);
-        thread::Builder::new()
-            .name("oracle-builder".into())
-            .spawn(move || worker.run(files, asked))
+        panics::thread("oracle-builder", move || worker.run(files, asked))
             .map_err(StartError::Thread)?;
         let workers = shared.answering(sockets)?;
         for address in workers.addresses() {
@@ -347,7 +344,7 @@ impl job::Service for Service {
         let dumps = self.shared.dumps.load_full();
         let renewal = self.shared.alto().as_ref().map(alto::server::Server::renewal);
         let read =
-            tokio::task::spawn_blocking(move || Prepared::read(config, &dumps, renewal, alone));
+            panics::spawn_blocking(move || Prepared::read(config, &dumps, renewal, alone));
         Ok(read.await.unwrap_or(Err(ReloadError::Stopped))?)
     }
 
@@ -370,7 +367,7 @@ impl job::Service for Service {
         }
         if let Some(workers) = prepared.workers {
             let shared = self.shared.clone();
-            let _ = tokio::task::spawn_blocking(move || shared.udp.discard(workers)).await;
+            let _ = panics::spawn_blocking(move || shared.udp.discard(workers)).await;
         }
         let in_force = self.shared.config.load_full();
         if let Err(error) = self.live.reload(live::config(&in_force)).await {
@@ -381,15 +378,20 @@ impl job::Service for Service {
         }
     }
 
+    /// What answers ends first: a client that gets no answer asks another oracle.
     async fn stop(&self) {
+        let shared = self.shared.clone();
+        let _ = panics::spawn_blocking(move || shared.udp.take_over(None)).await;
+        self.ask(Ask::Stop).await;
+        if let Ok(driver) = &self.shared.driver {
+            // The builder, which is gone, gives it no more tables.
+            driver.withdraw();
+        }
         let alto = self.shared.alto().take();
         if let Some(alto) = alto {
             alto.stop().await;
         }
         self.live.stop().await;
-        let shared = self.shared.clone();
-        let _ = tokio::task::spawn_blocking(move || shared.udp.take_over(None)).await;
-        self.ask(Ask::Stop).await;
     }
 }
 

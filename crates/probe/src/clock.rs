@@ -217,9 +217,10 @@ impl Ticker {
         mut act: impl FnMut() + Send + 'static,
     ) -> Result<Self, StartError> {
         let (stop, stopped) = mpsc::channel::<()>();
-        let thread = std::thread::Builder::new().name(name.into()).spawn(move || {
+        let thread = panics::thread(name, move || {
             act();
             while stopped.recv_timeout(period) == Err(RecvTimeoutError::Timeout) {
+                panics::point("clock");
                 act();
             }
         })?;

@@ -125,6 +125,7 @@ impl Opened {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(THREADS)
             .thread_name("probe")
+            .on_thread_start(panics::adopt())
             .enable_all()
             .build()
             .map_err(StartError::Runtime)?;
@@ -256,7 +257,7 @@ impl Service {
             let answer = ask.answer(&shared.archive, unix_ns().cast_signed())?;
             Ok(serde_json::to_string(&answer).unwrap_or_default())
         };
-        tokio::task::spawn_blocking(answer).await.map_err(|_| ShowError::Stopped)?
+        panics::spawn_blocking(answer).await.map_err(|_| ShowError::Stopped)?
     }
 }
 
@@ -331,9 +332,12 @@ impl job::Service for Service {
     /// Ends everything; what was measured is in the archive when this returns.
     async fn stop(&self) {
         self.shared.peers.clear();
+        if let Some(delays) = &self.shared.delays {
+            delays.stop();
+        }
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
         let shared = self.shared.clone();
-        let _ = tokio::task::spawn_blocking(move || {
+        let _ = panics::spawn_blocking(move || {
             if let Some(running) = running {
                 running.runtime.shutdown_timeout(std::time::Duration::from_secs(1));
             }

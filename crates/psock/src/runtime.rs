@@ -38,9 +38,11 @@ pub(crate) fn handle() -> io::Result<Handle> {
     if let Some(runtime) = runtimes.get(&namespace) {
         return Ok(runtime.handle().clone());
     }
+    let adopt = panics::adopt();
     let runtime = Builder::new_multi_thread()
         .thread_name("psock")
-        .on_thread_start(|| {
+        .on_thread_start(move || {
+            adopt();
             OURS.set(true);
             // The application's signals are for its own threads.
             let _ = SigSet::all().thread_block();

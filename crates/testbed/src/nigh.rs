@@ -14,6 +14,9 @@ use tempfile::TempDir;
 /// The port of the daemon's HTTP service, on the namespace's loopback address.
 pub const HTTP_PORT: u16 = 9160;
 
+/// Where the files are that make it panic; see [`Nigh::panic`].
+const PANIC: &str = "panic";
+
 /// A running `nigh run`; killed (SIGKILL), and its files removed, when dropped.
 #[derive(Debug)]
 pub struct Nigh {
@@ -37,6 +40,33 @@ impl Nigh {
         sections: &str,
     ) -> Result<Self, Error> {
         let folder = folder::new()?;
+        Self::launch(folder, namespace, binary, name, sections)
+    }
+
+    /// As [`Nigh::start`], and [`Nigh::panic`] works.
+    ///
+    /// # Errors
+    ///
+    /// As [`Nigh::start`].
+    pub fn start_to_panic(
+        namespace: &Namespace,
+        binary: &Path,
+        name: &str,
+        sections: &str,
+    ) -> Result<Self, Error> {
+        let folder = folder::new()?;
+        std::fs::create_dir(folder.path().join(PANIC))
+            .map_err(|error| Error::new("making the folder of panics", error))?;
+        Self::launch(folder, namespace, binary, name, sections)
+    }
+
+    fn launch(
+        folder: TempDir,
+        namespace: &Namespace,
+        binary: &Path,
+        name: &str,
+        sections: &str,
+    ) -> Result<Self, Error> {
         let process = launch(namespace, binary, name, sections, folder.path())?;
         let mut nigh = Self { process, folder };
         nigh.wait()?;
@@ -71,6 +101,23 @@ impl Nigh {
             return Err(Error::new("starting nigh", self.wrote()));
         }
         Ok(())
+    }
+
+    /// Makes it panic where its code has `panics::point(name)`, the next time it gets there. Only a binary
+    /// with debug assertions does.
+    ///
+    /// # Errors
+    ///
+    /// When the file that asks for it cannot be written.
+    pub fn panic(&self, name: &str) -> Result<(), Error> {
+        let path = self.folder.path().join(PANIC).join(name);
+        std::fs::write(&path, "")
+            .map_err(|error| Error::new(format!("writing {}", path.display()), error))
+    }
+
+    /// Whether it has panicked there.
+    pub fn has_panicked(&self, name: &str) -> bool {
+        !self.folder.path().join(PANIC).join(name).exists()
     }
 
     /// What it has written since it was started, for error messages.
@@ -144,7 +191,7 @@ fn launch(
 ) -> Result<Process, Error> {
     let configuration = write_configuration(folder, name, sections)?;
     let mut command = Command::new(binary);
-    command.arg("run").arg("-c").arg(configuration);
+    command.arg("run").arg("-c").arg(configuration).env("NIGH_PANIC", folder.join(PANIC));
     namespace.start(command)
 }
 

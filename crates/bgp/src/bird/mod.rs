@@ -54,31 +54,18 @@ impl Announcer {
         Self { config: config.clone(), seen: Observed::default(), done: None }
     }
 
-    /// Runs until `stop` is sent or dropped, then withdraws.
+    /// Runs until `stop` is sent or dropped, or it panics, then withdraws.
     pub(crate) async fn run(
         mut self,
         mut orders: watch::Receiver<Order>,
         publish: watch::Sender<Observed>,
-        mut stop: oneshot::Receiver<()>,
+        stop: oneshot::Receiver<()>,
     ) {
         let mut client = None;
-        loop {
-            let order = orders.borrow_and_update().clone();
-            let pause = match self.turn(&mut client, &order).await {
-                Ok(()) => self.settled(&order),
-                Err(error) => {
-                    client = None;
-                    self.lost(&error);
-                    PAUSE
-                }
-            };
-            self.show(&publish);
-            tokio::select! {
-                biased;
-                _ = &mut stop => break,
-                Ok(()) = orders.changed() => {}
-                () = sleep(pause) => {}
-            }
+        let follow = self.follow(&mut client, &mut orders, &publish, stop);
+        if panics::caught_here(follow).await.is_none() {
+            // The connection may be in the middle of a reply.
+            (self, client) = (Self::new(&self.config), None);
         }
         let order = Order { desired: Desired::Withdrawn, ..orders.borrow().clone() };
         if let Err(error) = self.turn(&mut client, &order).await {
@@ -86,6 +73,35 @@ impl Announcer {
             self.lost(&error);
         }
         self.show(&publish);
+    }
+
+    /// Carries out orders until it is stopped.
+    async fn follow(
+        &mut self,
+        client: &mut Option<Client>,
+        orders: &mut watch::Receiver<Order>,
+        publish: &watch::Sender<Observed>,
+        mut stop: oneshot::Receiver<()>,
+    ) {
+        loop {
+            panics::point("echo-bird");
+            let order = orders.borrow_and_update().clone();
+            let pause = match self.turn(client, &order).await {
+                Ok(()) => self.settled(&order),
+                Err(error) => {
+                    *client = None;
+                    self.lost(&error);
+                    PAUSE
+                }
+            };
+            self.show(publish);
+            tokio::select! {
+                biased;
+                _ = &mut stop => return,
+                Ok(()) = orders.changed() => {}
+                () = sleep(pause) => {}
+            }
+        }
     }
 
     /// Carries an order out and reads back the result.

@@ -39,7 +39,7 @@ impl Learner {
     ) -> Self {
         let driver = Driver::new(config, password, port, Purpose::LearnLinkState);
         let (stop, stopped) = oneshot::channel();
-        let task = tokio::spawn(run(driver, config.name.clone(), sender, stopped));
+        let task = panics::spawn(run(driver, config.name.clone(), sender, stopped));
         Self { stop: Some(stop), task }
     }
 

@@ -34,7 +34,7 @@ pub use held::Held;
 pub use injector::{Injector, ReleaseError};
 pub use interfaces::{AttachError, INTERFACES};
 pub use ledger::{Counts, Ledger, LedgerError};
-pub use pin::{home, mount, purge};
+pub use pin::{home, mount, purge, take_off};
 pub use reader::Reader;
 pub use record::{Direction, Reason, Record};
 pub use run::{Meta, RunError, TcVerdict};

@@ -124,6 +124,41 @@ pub fn purge() {
     }
 }
 
+/// Takes off what a gate of this thread's network namespace has left in force, and removes it: packets go
+/// as if it had never been. Returns the interfaces that it was on; none if nothing was left.
+///
+/// # Errors
+/// A process runs that gate, or what is left cannot be removed.
+pub fn take_off() -> Result<Vec<u32>, OpenError> {
+    let mut found = Vec::new();
+    for base in [OWN_MOUNT, MOUNT] {
+        let parent = Path::new(base).join(PART);
+        let failed = |path: &Path| {
+            let path = path.display().to_string();
+            move |source| OpenError::Pin { path, source }
+        };
+        let path = parent.join(cookie().map_err(failed(&parent))?.to_string());
+        if !path.exists() {
+            continue;
+        }
+        let _lock = match lock(&path) {
+            Ok(lock) => lock,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                return Err(OpenError::Held { path: path.display().to_string() });
+            }
+            Err(error) => return Err(failed(&path)(error)),
+        };
+        found.extend(links(&path).map_err(failed(&path))?.iter().map(|link| link.ifindex));
+        if let Ok(map) = MapHandle::from_pinned_path(path.join(FILTERED)) {
+            found.extend(interfaces::filtered(&map).map(|(_, ifindex)| ifindex));
+        }
+        remove(&path).map_err(failed(&path))?;
+    }
+    found.sort_unstable();
+    found.dedup();
+    Ok(found)
+}
+
 /// Whether something is pinned there, but nothing is at an interface.
 fn is_dead(path: &Path) -> bool {
     let Ok(entries) = fs::read_dir(path) else { return false };

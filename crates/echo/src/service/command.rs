@@ -33,11 +33,12 @@ impl Commands {
         let every = EVERY.max(interval);
         let tasks = commands.iter().enumerate().map(|(index, argv)| {
             let (argv, to) = (argv.clone(), to.clone());
-            tokio::spawn(async move {
+            panics::spawn(async move {
                 let mut due = time::interval(every);
                 due.set_missed_tick_behavior(time::MissedTickBehavior::Delay);
                 loop {
                     due.tick().await;
+                    panics::point("echo-command");
                     let finding = run(&argv, every).await;
                     if to.send((index, finding)).await.is_err() {
                         return;

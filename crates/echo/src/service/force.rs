@@ -188,7 +188,7 @@ impl Worker {
             }
         }
         for slot in slots {
-            tokio::spawn(slot.stop());
+            panics::spawn(slot.stop());
         }
         if let Some(anycast) = &self.config.anycast {
             self.upstreams.iter().for_each(|slot| slot.set_prefixes(anycast));

@@ -108,11 +108,12 @@ impl Kernel {
     pub(crate) fn open() -> io::Result<Self> {
         let (connection, handle, mut messages) =
             rtnetlink::new_multicast_connection(&[MulticastGroup::Link])?;
-        tokio::spawn(connection);
+        panics::spawn(connection);
         let link_changed = Arc::new(Notify::new());
         let notify = link_changed.clone();
-        tokio::spawn(async move {
+        panics::spawn(async move {
             while let Some((message, _)) = messages.next().await {
+                panics::point("echo-links");
                 if is_link_change(&message) {
                     notify.notify_one();
                 }

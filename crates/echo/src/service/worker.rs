@@ -133,8 +133,17 @@ impl Worker {
         self.shared.clone()
     }
 
-    /// Works until it is stopped or all handles are gone.
+    /// Works until it is stopped, or all handles are gone, or it panics; in any case it then withdraws.
     pub(super) async fn run(mut self, mut asked: mpsc::Receiver<Ask>) {
+        let end = panics::caught_here(self.work(&mut asked)).await;
+        self.stop().await;
+        if let Some(Some(answer)) = end {
+            let _ = answer.send(());
+        }
+    }
+
+    /// Works until it is stopped, with whom to tell, or all handles are gone.
+    async fn work(&mut self, asked: &mut mpsc::Receiver<Ask>) -> Option<oneshot::Sender<()>> {
         let ticker = |every| {
             let mut ticker = time::interval(every);
             ticker.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -145,6 +154,7 @@ impl Worker {
         let mut watch = ticker(WATCH);
         let mut upkeep = ticker(UPKEEP);
         loop {
+            panics::point("echo-worker");
             tokio::select! {
                 () = self.kernel.link_changed() => self.watch().await,
                 _ = watch.tick() => self.watch().await,
@@ -155,13 +165,9 @@ impl Worker {
                     self.decide(Instant::now());
                 }
                 ask = asked.recv() => match ask {
-                    Some(Ask::Stop(answer)) => {
-                        self.stop().await;
-                        let _ = answer.send(());
-                        return;
-                    }
+                    Some(Ask::Stop(answer)) => return Some(answer),
                     Some(ask) => self.answer(ask).await,
-                    None => return self.stop().await,
+                    None => return None,
                 },
             }
             let wanted = health_config(&self.config).interval;

@@ -35,7 +35,7 @@ use std::{
         Arc,
         mpsc::{SyncSender, TrySendError, sync_channel},
     },
-    thread::{self, JoinHandle},
+    thread::JoinHandle,
 };
 
 /// The log cannot be begun.
@@ -103,9 +103,7 @@ impl Audit {
         let writer = Writer::open(config, Mask::new(mapping), Arc::clone(&counters))
             .map_err(|source| StartError::Folder { folder, source })?;
         let (queue, orders) = sync_channel(queue);
-        let thread = thread::Builder::new()
-            .name("gate-audit".to_owned())
-            .spawn(move || writer.run(&orders))
+        let thread = panics::thread("gate-audit", move || writer.run(&orders))
             .map_err(StartError::Thread)?;
         Ok(Self { sender: Sender { queue, counters }, thread: Some(thread) })
     }

@@ -146,8 +146,6 @@ pub enum End {
     Timeout,
     /// It was taken out of the table: by an operator, or for others.
     Forced,
-    /// The gate was stopped.
-    Shutdown,
 }
 
 /// A file that was transferred, or was to be.

@@ -84,6 +84,7 @@ impl Writer {
     pub(super) fn run(mut self, orders: &Receiver<Order>) {
         let mut since = Instant::now();
         loop {
+            panics::point("gate-audit");
             let wait = GATHER.saturating_sub(since.elapsed());
             match orders.recv_timeout(wait) {
                 Ok(Order::Write(record)) => {

@@ -145,7 +145,7 @@ impl Scanner {
         if busy && *threads < self.queue.config.connections {
             let queue = Arc::clone(&self.queue);
             let thread = Builder::new().name("gate-scan".into()).stack_size(STACK);
-            thread.spawn(move || queue.work())?;
+            thread.spawn(panics::inherit(move || queue.work()))?;
             *threads += 1;
         }
         drop(threads);
@@ -230,6 +230,7 @@ impl Queue {
 
     fn work(&self) {
         while let Some(job) = self.next() {
+            panics::point("gate-scan");
             self.serve(&job);
         }
     }

@@ -32,7 +32,7 @@ impl Scanner {
             let (sender, receiver) = mpsc::channel();
             let queue = Arc::clone(&self.queue);
             let thread = Builder::new().name("gate-scan-files".into()).stack_size(STACK);
-            thread.spawn(move || queue.wholes(&receiver))?;
+            thread.spawn(panics::inherit(move || queue.wholes(&receiver)))?;
             // The thread has the other end.
             let _ = sender.send(whole);
             *wholes = Some(sender);
@@ -44,6 +44,7 @@ impl Scanner {
 impl Queue {
     fn wholes(&self, wholes: &mpsc::Receiver<Whole>) {
         while let Ok((job, mut content)) = wholes.recv() {
+            panics::point("gate-scan-files");
             if self.closed() {
                 return;
             }

@@ -133,14 +133,6 @@ impl<L: Inspect> Core<L> {
         self.news.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// All flows end, as the gate does.
-    pub(super) fn end_all(&mut self) {
-        let ids: Vec<Id> = self.flows.keys().copied().collect();
-        for id in ids {
-            self.remove(&id, End::Shutdown);
-        }
-    }
-
     /// Flows that passed since this was asked last without that a packet was at hand, and whether an
     /// earlier process had more of each copied out or held.
     pub(super) fn adopted(&mut self) -> Vec<(Id, bool)> {

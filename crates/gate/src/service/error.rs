@@ -51,6 +51,17 @@ pub enum StartError {
     Thread(io::Error),
 }
 
+/// What an earlier process left in force could not be taken off.
+#[derive(Debug, thiserror::Error)]
+pub enum TakeOffError {
+    /// The programs.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The limits.
+    #[error(transparent)]
+    Shaper(#[from] shaper::Error),
+}
+
 /// A changed configuration could not be applied; nothing has changed.
 #[derive(Debug, thiserror::Error)]
 pub enum ReloadError {

@@ -158,6 +158,7 @@ impl Worker {
     pub(super) fn run(mut self, mut reader: Reader, asks: &Receiver<Ask>) {
         let mut next_tick = Instant::now();
         loop {
+            panics::point("gate-worker");
             self.beat.give(&self.gate, &mut self.problems);
             let now = Instant::now();
             if now >= next_tick {
@@ -494,16 +495,10 @@ impl Worker {
         self.published.store(Arc::new(status));
     }
 
-    /// Removes the gate: packets pass as if it had never been there.
+    /// Writes down what is known. Flows go on in the kernel, and the next process writes of them.
     fn stop(mut self) {
-        self.core.end_all();
+        self.manage(|managers, around, _| managers.retain(|_| false, around));
         self.news();
-        self.managers_retain();
         drop(self.audit.take());
-        drop(self.table);
-        if let Err(error) = self.gate.close() {
-            warn!(%error, "what the gate had pinned was not removed");
-        }
-        self.shapers.close();
     }
 }

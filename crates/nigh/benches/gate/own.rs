@@ -9,7 +9,7 @@ use datapath::gate::{FlowVerdict, Gate, Pace, PacketAction, Rules, Settings};
 use nix::{net::if_::if_nametoindex, sys::signal::Signal};
 use serde_json::json;
 use std::{
-    path::Path,
+    path::{Path, PathBuf},
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -89,6 +89,8 @@ impl Drop for CopyOut {
 pub(crate) struct Daemon {
     nigh: Nigh,
     clamd: Option<Clamd>,
+    /// Where what outlives the daemon is pinned.
+    pins: PathBuf,
 }
 
 impl Daemon {
@@ -99,18 +101,20 @@ impl Daemon {
         let words = variant.section(&stage.folder.path().join("audit"), socket.as_deref());
         let section = format!("[gate]\ninternal = [\"{INTERNAL}\"]\n{words}");
         let nigh = Nigh::start(&stage.gate, Path::new(NIGH), "gate", &section)?;
-        Ok(Self { nigh, clamd })
+        let pins = stage.gate.enter(datapath::gate::home)?;
+        Ok(Self { nigh, clamd, pins })
     }
 
     pub(crate) fn pid(&mut self) -> u32 {
         self.nigh.process().pid()
     }
 
-    /// Stops it as an operator does, so that nothing stays behind; returns its counters.
+    /// Stops it as an operator does, and takes off what stays in force; returns its counters.
     pub(crate) fn end(mut self) -> Result<String, Failure> {
         let status = self.nigh.control(&json!({"do": "status"}))?;
         self.nigh.process().signal(Signal::SIGTERM)?;
         wait_until("the gate's end", END, || self.nigh.process().ended().is_some())?;
+        std::fs::remove_dir_all(&self.pins)?;
         let packets = status.pointer("/gate/packets");
         let files = status.pointer("/gate/files").filter(|_| self.clamd.is_some());
         Ok(files.or(packets).map(ToString::to_string).unwrap_or_default())

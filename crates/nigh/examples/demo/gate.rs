@@ -201,6 +201,7 @@ fn steer_and_limit(
     // As an operator ends it: nothing stays in the kernel.
     nigh.process().signal(Signal::SIGTERM)?;
     wait_until("the gate's end", LIMIT, || nigh.process().ended().is_some())?;
+    gate.check(&[&binary.to_string_lossy(), "gate", "detach"])?;
     asked?;
 
     screen.line("");

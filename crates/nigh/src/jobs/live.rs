@@ -11,7 +11,7 @@ use oracle::{
     service::{Service, Updates},
 };
 use std::{collections::BTreeMap, fmt, future::pending, time::Instant};
-use tokio::{task::JoinHandle, time::sleep_until};
+use tokio::{sync::mpsc::Receiver, task::JoinHandle, time::sleep_until};
 use topo::{Change, Feed, MeasuredLink, RouterId};
 use tracing::warn;
 
@@ -25,12 +25,12 @@ const LATENCY: (u64, u64) = (10, 100_000);
 const LOSS: (f64, f64) = (0.01, 2.0);
 
 /// Reports for as long as the station measures.
-pub(super) fn join((probe, oracle): (&probe::service::Service, &Service)) -> JoinHandle<()> {
-    let (mut links, oracle) = (probe.links(), oracle.clone());
-    tokio::spawn(async move {
+pub(super) fn join(mut links: Receiver<MeasuredLink>, oracle: Service) -> JoinHandle<()> {
+    panics::spawn(async move {
         let updates = oracle.updates();
         let mut live = Live::default();
         loop {
+            panics::point("oracle-stations");
             let end = live.end();
             let end = async {
                 match end {

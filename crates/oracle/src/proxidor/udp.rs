@@ -16,7 +16,7 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
-    thread::{self, JoinHandle},
+    thread::JoinHandle,
 };
 
 use arc_swap::{ArcSwap, ArcSwapOption};
@@ -157,9 +157,7 @@ impl Sockets {
                 wake: Arc::clone(&wake),
             };
             // Dropping the workers on return stops those that run.
-            let thread = thread::Builder::new()
-                .name(format!("oracle-udp-{number}"))
-                .spawn(move || worker.run())?;
+            let thread = panics::thread(format!("oracle-udp-{number}"), move || worker.run())?;
             workers.threads.push(thread);
             workers.counters.push(counters);
         }
@@ -398,6 +396,7 @@ impl Worker {
             // Nothing there; or an error that a sent reply came back with, which reading it clears.
             Err(_) => return 0,
         };
+        panics::point("oracle-udp");
         answering.server.set_settings(&self.settings.load());
         let tables = self.tables.load();
         answering.outcomes.fill(None);

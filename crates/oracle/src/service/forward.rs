@@ -23,6 +23,7 @@ pub(super) async fn start(config: &Config, updates: Updates) -> Result<Feeds, St
 /// Runs until the feeds are gone.
 async fn forward(mut news: mpsc::Receiver<Update>, updates: Updates) {
     while let Some(Update { feed, news }) = news.recv().await {
+        panics::point("oracle-feeds");
         let feed = updates.feed(&feed);
         match news {
             News::Changes(changes) => updates.apply(feed, changes).await,

@@ -41,13 +41,13 @@ impl Live {
         let runtime = runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name("oracle-feeds")
+            .on_thread_start(panics::adopt())
             .enable_all()
             .build()
             .map_err(StartError::Thread)?;
         let handle = runtime.handle().clone();
         let live = Self { feeds: Arc::default(), runtime: Arc::new(Threads(Some(runtime))) };
         let started = handle.spawn(async move { forward::start(&config, updates).await });
-        // A task that panics ends the process.
         let started = started.await.map_err(|error| StartError::Thread(error.into()))?;
         *live.feeds.lock().await = Some(started.map_err(PartError::Feeds)?);
         Ok(live)

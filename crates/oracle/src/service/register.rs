@@ -49,7 +49,6 @@ impl Register {
     }
 
     fn entries(&self) -> MutexGuard<'_, Vec<Entry>> {
-        // A panic ends the process, so a lock is never found poisoned.
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

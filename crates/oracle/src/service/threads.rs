@@ -19,7 +19,6 @@ struct State {
 
 impl Udp {
     fn state(&self) -> MutexGuard<'_, State> {
-        // A panic ends the process, so a lock is never found poisoned.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

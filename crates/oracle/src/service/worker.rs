@@ -107,6 +107,7 @@ impl Worker {
         }
         self.publish();
         while let Some(ask) = asks.blocking_recv() {
+            panics::point("oracle-builder");
             let mut pending = Vec::new();
             let first = std::iter::once(ask);
             let more = std::iter::from_fn(|| asks.try_recv().ok());

@@ -311,6 +311,7 @@ fn in_parallel<T: Send>(
     let some = || {
         let mut done = Vec::new();
         while let Some(&router) = routers.get(next.fetch_add(1, Ordering::Relaxed)) {
+            panics::point("oracle-tables");
             done.push((router, f(router)));
         }
         done
@@ -318,7 +319,7 @@ fn in_parallel<T: Send>(
     let others =
         thread::available_parallelism().map_or(1, usize::from).min(routers.len()).saturating_sub(1);
     thread::scope(|scope| {
-        let threads: Vec<_> = (0..others).map(|_| scope.spawn(some)).collect();
+        let threads: Vec<_> = (0..others).map(|_| scope.spawn(panics::inherit(some))).collect();
         let mut done = some();
         for thread in threads {
             match thread.join() {

@@ -111,9 +111,7 @@ impl Archive {
         let wake = sender.as_ref().map(Sender::waker);
         let writer = Writer::new(path.clone(), config.clone(), database, counters.clone(), wake);
         let source = queue.clone();
-        let writer = std::thread::Builder::new()
-            .name("archive".to_owned())
-            .spawn(move || writer.run(&source))
+        let writer = panics::thread("archive", move || writer.run(&source))
             .map_err(|source| OpenError::Thread { source })?;
         let reader = Mutex::new(None);
         Ok(Self {

@@ -66,6 +66,7 @@ impl Writer {
     pub(super) fn run(mut self, queue: &Queue) {
         let mut failed = false;
         loop {
+            panics::point("archive");
             let until = if failed { Instant::now() + PAUSE } else { self.retain };
             let open = queue.take(&mut self.batch, until, failed);
             let count = self.batch.len();

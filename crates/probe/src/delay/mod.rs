@@ -39,7 +39,7 @@ use std::{
         Arc, Mutex, PoisonError,
         mpsc::{self, Sender as Queue},
     },
-    thread::{self, JoinHandle},
+    thread::JoinHandle,
     time::Duration,
 };
 use tokio::sync::oneshot;
@@ -252,10 +252,8 @@ impl Opened {
             (sender.local_address(), reflector.as_ref().map(StampedSocket::local_address));
         let sockets = turn::Sockets { sender, reflector, wake: Arc::clone(&wake) };
         let station = turn::Station::new(&config, sockets, Arc::clone(&counters), error, report);
-        let thread = thread::Builder::new()
-            .name("delay".to_owned())
-            .spawn(move || station.run(&orders))
-            .map_err(StartError::Thread)?;
+        let thread =
+            panics::thread("delay", move || station.run(&orders)).map_err(StartError::Thread)?;
         Ok(Delays {
             commands,
             wake,
@@ -336,8 +334,13 @@ impl Delays {
         *self.counters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Ends all sessions and closes the sockets, soon after this returns.
+    pub fn stop(&self) {
+        self.order(Command::Stop);
+    }
+
     fn order(&self, command: Command) {
-        // The thread ends only when this is dropped, or by a defect that then shows there.
+        // A thread that has ended has no use for it.
         let _ = self.commands.send(command);
         let _ = self.wake.write(1);
     }
@@ -345,7 +348,7 @@ impl Delays {
 
 impl Drop for Delays {
     fn drop(&mut self) {
-        self.order(Command::Stop);
+        self.stop();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }

@@ -155,6 +155,7 @@ impl<E: Fn(u64) -> MaximumError, T: FnMut(SessionId, News)> Station<E, T> {
     /// Turn after turn until it is stopped.
     pub(super) fn run(mut self, orders: &Receiver<Command>) {
         loop {
+            panics::point("delay");
             if let Some(driver) = &mut self.driver {
                 driver.keep_clock(&self.error);
             }

@@ -61,6 +61,7 @@ impl Timetable {
 
     /// Begins what is due. Runs of other stations are only watched.
     fn begin(&mut self, shared: &Arc<Shared>) {
+        panics::point("probe-timetable");
         let own = self.config.name();
         while let Some(step) = self.ahead.take(unix_ns()) {
             let planned = &self.jobs[step.job()];

@@ -67,7 +67,6 @@ impl<A: Actions> Host<A> {
 
     /// Admission control; not to be held while something is waited for.
     pub fn admission(&self) -> MutexGuard<'_, Admission> {
-        // A panic ends the process, so a lock is never found poisoned.
         self.admission.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -108,6 +107,7 @@ impl<A: Actions> Host<A> {
             };
             let host = self.clone();
             tokio::spawn(async move {
+                panics::point("probe-station");
                 host.receive(stream, address).await;
                 drop(permit);
             });

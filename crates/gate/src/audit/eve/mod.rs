@@ -180,7 +180,6 @@ impl Eve {
                 // Suricata, too, takes out a closed flow after its time.
                 End::Closed | End::Timeout => "timeout",
                 End::Forced => "forced",
-                End::Shutdown => "shutdown",
             },
             alerted: it.verdict.action.refuses(),
             action: if it.verdict.action.refuses() { "drop" } else { "pass" },

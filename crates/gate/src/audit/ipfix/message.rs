@@ -108,7 +108,7 @@ impl Data {
         out.push(match flow.end {
             End::Timeout => 1,
             End::Closed => 3,
-            End::Forced | End::Shutdown => 4,
+            End::Forced => 4,
         });
         out.push(INITIATOR);
         out.push(if flow.verdict.action.refuses() { DENIED } else { FORWARDED });

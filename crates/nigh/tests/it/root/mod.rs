@@ -1,6 +1,7 @@
 //! What needs root: these tests make network namespaces or load eBPF programs.
 
 mod anycast;
+mod apart;
 mod blast;
 mod daemon;
 mod demo;

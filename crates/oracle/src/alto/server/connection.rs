@@ -124,6 +124,7 @@ impl Connections {
 
     /// Serves one connection; its errors end it alone.
     async fn converse(self, stream: TcpStream, peer: IpAddr, open: Open) {
+        panics::point("alto");
         let limits = self.site.limits();
         let _ = stream.set_nodelay(true);
         // A client that vanished while it waits for an update is found out by the kernel.

@@ -344,6 +344,7 @@ impl Site {
         };
         let work = tokio::task::spawn_blocking(move || {
             let _turn = turn;
+            panics::point("alto-work");
             let response = answers.respond(&Asked {
                 method,
                 path: &path,

@@ -38,7 +38,6 @@ use std::{
     net::{SocketAddr, TcpListener},
     path::{Path, PathBuf},
     sync::Arc,
-    thread,
     time::Duration,
 };
 use tokio::{
@@ -241,6 +240,7 @@ impl Bound {
             .enable_all()
             .max_blocking_threads(BLOCKING_THREADS)
             .thread_name("alto-work")
+            .on_thread_start(panics::adopt())
             .build()
             .map_err(StartError::Thread)?;
         let (serving, shaking) = (site.clone(), tls.clone());
@@ -250,7 +250,7 @@ impl Bound {
             runtime.shutdown_background();
             let _ = done.send(());
         };
-        thread::Builder::new().name("alto".to_owned()).spawn(serve).map_err(StartError::Thread)?;
+        panics::thread("alto", serve).map_err(StartError::Thread)?;
         let identity = Arc::new(identity);
         Ok(Server { addresses, identity, tls, counters, site, stopping, stopped })
     }

@@ -107,9 +107,8 @@ impl Exporter {
         counters.exporting();
         let (stop, stopped) = channel();
         let (path, folder) = (path.to_owned(), config.folder.clone());
-        let thread = std::thread::Builder::new()
-            .name("archive-export".to_owned())
-            .spawn(move || run(&path, &folder, &counters, &stopped))?;
+        let thread =
+            panics::thread("archive-export", move || run(&path, &folder, &counters, &stopped))?;
         Ok(Self { stop: Some(stop), thread: Some(thread) })
     }
 }
@@ -126,6 +125,7 @@ impl Drop for Exporter {
 
 fn run(path: &Path, folder: &Path, counters: &Counters, stopped: &Receiver<()>) {
     loop {
+        panics::point("archive-export");
         let now_ns = unix_ns().cast_signed();
         let stop = || stopped.try_recv() == Err(std::sync::mpsc::TryRecvError::Disconnected);
         match export(path, folder, now_ns, counters, stop) {

@@ -64,10 +64,11 @@ impl Sender {
             wake: wake.clone(),
             most: BATCH,
         };
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let thread = std::thread::Builder::new()
-            .name("archive-pg".to_owned())
-            .spawn(move || runtime.block_on(task.run(stopped)))?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .on_thread_start(panics::adopt())
+            .enable_all()
+            .build()?;
+        let thread = panics::thread("archive-pg", move || runtime.block_on(task.run(stopped)))?;
         Ok(Self { wake, stop, thread: Some(thread) })
     }
 
@@ -105,6 +106,7 @@ impl Task {
         });
         let mut pause = PAUSES[0];
         loop {
+            panics::point("archive-pg");
             let sent = self.counters.sent();
             let error = tokio::select! {
                 error = self.session() => error,

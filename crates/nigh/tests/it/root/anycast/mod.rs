@@ -5,5 +5,5 @@
 mod distant;
 mod drain;
 mod health;
-mod site;
+pub(super) mod site;
 mod steered;

@@ -94,3 +94,22 @@ fn a_killed_daemon_leaves_a_route_that_its_next_start_takes_back() {
     core.await_routes(0, false);
     assert_eq!(upstream(&a)["advertised"], "nothing");
 }
+
+/// The worker's panic, and that of the task that steers BIRD. A daemon without another job ends after it.
+#[cfg(debug_assertions)]
+#[test]
+fn a_steered_bird_is_withdrawn_by_a_panic() {
+    for point in ["echo-worker", "echo-bird"] {
+        let core = Core::new();
+        let bird = steered(&core);
+        let (node, binary) = (core.node(0), Path::new(BINARY));
+        let mut a = Nigh::start_to_panic(node, binary, "a", &with(&bird)).unwrap();
+        core.await_routes(0, true);
+        a.panic(point).unwrap();
+        core.await_routes(0, false);
+        wait_until("the end", LIMIT, || a.process().ended().is_some()).unwrap();
+        assert_eq!(a.process().ended().unwrap().code(), Some(1), "{}", a.wrote());
+        assert!(a.wrote().contains("all jobs have failed"), "{}", a.wrote());
+        assert!(bird.established("isp"), "BIRD's session is not ours to end");
+    }
+}

@@ -57,7 +57,7 @@ fn the_gates_state_is_served_as_json_and_shown_on_the_page() {
             "{id}"
         );
     }
-    // It takes out of the kernel what it put there.
+    // A stop ends it in time.
     nigh.process().signal(Signal::SIGTERM).unwrap();
     wait_until("the end of the daemon", Duration::from_secs(20), || {
         nigh.process().ended().is_some()

@@ -1,4 +1,4 @@
-//! The daemon is killed while traffic goes through: nothing of a decided flow is lost, what is refused stays
+//! The daemon is stopped or killed while traffic goes through: nothing of a decided flow is lost, what is refused stays
 //! refused, and the next daemon takes over what the kernel has.
 
 use super::{
@@ -7,7 +7,11 @@ use super::{
     web::{WEB, Web},
 };
 use nix::sys::signal::Signal;
-use std::{net::TcpStream, process::Command, time::Duration};
+use std::{
+    net::TcpStream,
+    process::Command,
+    time::{Duration, Instant},
+};
 use testbed::{Namespace, Process, clients::noise, wait_until};
 
 /// The banner of an SSH server, on port 22.
@@ -91,6 +95,99 @@ fn without_the_daemon_new_flows_are_refused_where_that_is_asked() {
     assert_eq!(status["taken_over"], true, "{status:#}");
     assert!(page(&site), "{}", site.state());
     assert_eq!(pings.stop(), 0, "packets were lost");
+}
+
+/// A limit far below what the link carries.
+const LIMITED: &str = "hold = true\n[[gate.limit]]\nname = \"slow\"\nto_internal = \"24mbit\"\n\
+                       [[gate.rule]]\nname = \"slow-web\"\napplication = [\"http\"]\n\
+                       action = \"limit\"\nlimit = \"slow\"\n";
+
+/// Has the daemon end as an operator or an upgrade does.
+fn stop(site: &mut Site) {
+    site.nigh.process().signal(Signal::SIGTERM).unwrap();
+    wait_until("the end", LIMIT, || site.nigh.process().ended().is_some()).unwrap();
+    assert!(site.nigh.process().ended().unwrap().success(), "{}", site.nigh.wrote());
+}
+
+/// What is left of a gate in the kernel: pins, a class of HTB, the device of queues.
+fn left(site: &Site) -> [bool; 3] {
+    let pinned = site.gate.enter(datapath::gate::home).unwrap().join("gate_decided").exists();
+    let classes = site.gate.check(&["tc", "class", "show", "dev", "lan0"]).unwrap();
+    let links = site.gate.check(&["ip", "link", "show"]).unwrap();
+    [pinned, classes.contains("htb"), links.contains("nigh-ifb")]
+}
+
+#[test]
+fn a_limited_flow_keeps_its_rate_over_a_stop_and_a_start() {
+    let mut site = Site::start(LIMITED);
+    let web = Web::start(&site);
+    web.offer("large.bin", &noise(6, 400_000_000));
+    let folder = tempfile::tempdir().unwrap();
+    let to = folder.path().join("fetched.bin");
+    let url = "http://10.62.0.2:8080/length/large.bin";
+    let words = ["curl", "-s", "-S", "-o", to.to_str().unwrap(), url];
+    let mut transfer = site.internal.spawn(&words).unwrap();
+    let length = || std::fs::metadata(&to).map_or(0, |file| file.len());
+    // Three megabytes a second, and half as much again for what bursts and the file's own buffers add. The
+    // link carries a hundred times as much.
+    let keeps = |what: &str| {
+        let (begin, from) = (Instant::now(), length());
+        wait_until(what, LIMIT, || length() > from + 6_000_000).unwrap();
+        let rate = (length() - from) as f64 / begin.elapsed().as_secs_f64();
+        assert!(rate < 4_500_000.0, "{what}: {rate} bytes a second");
+    };
+    site.wait("the limit", |status| count(&status["limits"][0], "bytes_to_internal") > 2_000_000);
+    keeps("before the stop");
+    stop(&mut site);
+    assert_eq!(left(&site), [true; 3]);
+    keeps("without a daemon");
+    site.restart(LIMITED);
+    let status = site.wait("the next daemon", |status| status["healthy"] == true);
+    assert_eq!(status["taken_over"], true, "{status:#}");
+    keeps("with the next");
+    let status = site.wait("its counters", |status| {
+        count(&status["limits"][0], "bytes_to_internal") > 2_000_000
+    });
+    assert_eq!(site.flows("http")[0]["verdict"], "limit", "{status:#}");
+
+    let detach = || {
+        let words = [env!("CARGO_BIN_EXE_nigh"), "gate", "detach"];
+        site.gate.run(&words, LIMIT).unwrap()
+    };
+    let refused = detach();
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(refused.stderr.contains("another process runs a gate"), "{}", refused.stderr);
+    keeps("after a refusal");
+    transfer.kill();
+}
+
+#[test]
+fn a_gate_that_a_stop_left_is_taken_off_on_request_and_by_a_start_without_it() {
+    let mut site = Site::start(LIMITED);
+    let web = Web::start(&site);
+    web.offer("page", b"a page");
+    assert!(web.fetch(&site, "length", "page").is_some(), "{}", site.state());
+    stop(&mut site);
+    assert_eq!(left(&site), [true; 3]);
+    let detach = |site: &Site| {
+        let words = [env!("CARGO_BIN_EXE_nigh"), "gate", "detach"];
+        let done = site.gate.run(&words, LIMIT).unwrap();
+        assert!(done.success(), "{}", done.stderr);
+        done.stdout
+    };
+    assert_eq!(detach(&site), "the gate is off\n");
+    assert_eq!(left(&site), [false; 3]);
+    assert_eq!(detach(&site), "no gate was in force\n");
+    assert!(web.fetch(&site, "length", "page").is_some());
+
+    site.restart(LIMITED);
+    site.wait("the next daemon", |status| status["healthy"] == true);
+    stop(&mut site);
+    assert_eq!(left(&site), [true; 3]);
+    let binary = std::path::Path::new(env!("CARGO_BIN_EXE_nigh"));
+    let other = "[probe]\n";
+    site.nigh.restart(&site.gate, binary, "gate", other).unwrap();
+    assert_eq!(left(&site), [false; 3], "{}", site.nigh.wrote());
 }
 
 /// `ip netns exec` gives a command a /sys of its own, as a machine without systemd has it.

@@ -96,7 +96,7 @@ impl Site {
 }
 
 impl Drop for Site {
-    /// Stops the daemon as an operator does, so that it detaches its programs.
+    /// Stops the daemon as an operator does, and removes what that leaves in force.
     fn drop(&mut self) {
         let _ = self.nigh.process().signal(Signal::SIGTERM);
         let _ = wait_until("the daemon's end", LIMIT, || self.nigh.process().ended().is_some());

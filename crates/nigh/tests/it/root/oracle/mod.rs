@@ -7,4 +7,4 @@ mod driver;
 mod feeds;
 mod life;
 mod queries;
-mod stage;
+pub(super) mod stage;
