@@ -6,6 +6,7 @@
 use crate::file_name;
 use classify::p2p::bencode::{self, Dict, Value};
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, SHA256, digest};
+use serde::{Deserialize, Serialize};
 use std::{iter, sync::Arc};
 
 /// Bytes of metadata that are read; those of the largest torrents known have some ten megabytes.
@@ -15,7 +16,7 @@ pub const MAX: usize = 16 << 20;
 const FILES: usize = 20_000;
 
 /// A torrent, by its metadata.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Torrent {
     /// Its info-hash of version 1; of a torrent of version 2 alone the beginning of the other, which
     /// stands for it in handshakes (BEP 52).
@@ -33,7 +34,7 @@ pub struct Torrent {
 }
 
 /// A file of a torrent.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct File {
     /// Its path below the torrent's name, `/` between its parts; of a single file its name.
     pub path: String,
@@ -87,6 +88,21 @@ impl Torrent {
             return None;
         }
         Some(Self { hash, hash_v2, name, files, piece, pieces })
+    }
+
+    /// Whether it is as [`Torrent::of_info`] makes them, when it comes from another process.
+    pub(crate) fn is_sound(&self) -> bool {
+        let mut at = 0;
+        let follows = |file: &File| {
+            let fits = file.at == at && file.size < 1 << 50;
+            at = file.at.saturating_add(file.size);
+            fits
+        };
+        self.piece > 0
+            && self.files.len() <= FILES
+            && self.files.iter().all(follows)
+            && (self.pieces.is_empty()
+                || self.pieces.len() as u64 == self.size().div_ceil(u64::from(self.piece)))
     }
 
     /// The same torrent by each info-hash that a handshake may name it by (BEP 52).

@@ -3,7 +3,7 @@
 mod later;
 
 use super::*;
-use crate::config::Day;
+use crate::{config::Day, parser::link::Program};
 use classify::{
     flow::Transport,
     label::{Category, Certainty, Engine},
@@ -31,6 +31,11 @@ fn config(text: &str) -> GateConfig {
     let config: GateConfig = toml::from_str(&format!("internal = [\"eth1\"]\n{text}")).unwrap();
     assert_eq!(config.problems(), []);
     config
+}
+
+/// A parser in this thread.
+pub(super) fn parser() -> Link<Contents> {
+    Link::open(Program::Here, ()).unwrap()
 }
 
 fn flow(port: u16) -> Flow {
@@ -90,7 +95,7 @@ impl Bench {
         let config = config(text);
         let scanner = scanner(&config, |_| {});
         let mut bench = Self {
-            managers: Managers::new(&config, scanner, "/nonexistent".into()),
+            managers: Managers::new(&config, scanner, "/nonexistent".into(), parser()),
             policy: Policy::new(&config, &[]),
             log: Log::new(None, 0),
             flow: flow(40_000),
@@ -105,7 +110,9 @@ impl Bench {
 
     fn with(&mut self, what: impl FnOnce(&mut Managers, &Around<'_>, &mut Vec<WorkerCommand>)) {
         let Self { managers, policy, log, now_ns, commands, .. } = self;
-        what(managers, &Around { policy, moment: MOMENT, now_ns: *now_ns, log }, commands);
+        let around = Around { policy, moment: MOMENT, now_ns: *now_ns, log };
+        what(managers, &around, commands);
+        managers.exchange(&around, commands);
     }
 
     fn begin(&mut self) {
@@ -143,7 +150,7 @@ impl Bench {
         let end = sequence.wrapping_add(length).wrapping_add(u32::from(flags & Tcp::FIN != 0));
         self.next[from as usize] = end;
         let Some(managed) = self.managers.flows.get(&id) else { return };
-        let hold_from = managed.manager.hold_from(from);
+        let hold_from = managed.now.hold_from[from as usize];
         let holds = hold_from.is_none_or(|hold| end.wrapping_sub(hold).cast_signed() > 0);
         let held = (holds && self.managers.settings.hold).then(|| held(&flow, from, bytes));
         let packet = Packet { at_ns: 0, from, tcp, payload: bytes, length };

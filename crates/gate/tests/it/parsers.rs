@@ -1,0 +1,198 @@
+//! Parsers in processes: what they cannot do, and what follows when they end, hang or lie.
+
+use classify::{
+    Settings,
+    flow::{Flow, Side, Transport},
+    label::Classification,
+    packet::Packet,
+};
+use gate::parser::{
+    Parser,
+    contents::{self, Contents, What},
+    frame::Frame,
+    link::{Counts, Link, LinkError, Program},
+    names::{Item, Names},
+    sandbox::{HANG, NONSENSE, Trial},
+};
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+use std::{fs, path::PathBuf};
+use testbed::wait_until;
+
+fn program() -> Program {
+    Program::Process(env!("CARGO_BIN_EXE_gate-parser").into())
+}
+
+fn open<P: Parser>(settings: P::Settings) -> Link<P> {
+    Link::open(program(), settings).unwrap()
+}
+
+fn request(items: &[u8]) -> Frame {
+    let mut frame = Frame::default();
+    items.iter().for_each(|item| frame.push(item));
+    frame
+}
+
+fn proc_file<P: Parser>(link: &Link<P>, name: &str) -> String {
+    fs::read_to_string(format!("/proc/{}/{name}", link.pid().unwrap())).unwrap()
+}
+
+/// Waits until a parser that failed is there again.
+fn back<P: Parser>(link: &mut Link<P>) {
+    wait_until("another parser", testbed::LIMIT, || link.is_ready()).unwrap();
+}
+
+#[test]
+fn a_parser_can_reach_nothing() {
+    let mut link = open::<Trial>(());
+    let all: Vec<u8> = (0..HANG).collect();
+    let tried = link.exchange(&mut request(&all)).unwrap();
+    assert_eq!(tried.len(), 10, "{tried:?}");
+    let did: Vec<_> = tried.iter().filter(|(_, refused)| !refused).collect();
+    assert!(did.is_empty(), "not refused: {did:?}");
+}
+
+#[test]
+fn a_parser_has_no_rights_and_no_descriptor_but_its_socket() {
+    // Something that a library forgot to close.
+    let file = fs::File::open("/dev/null").unwrap();
+    nix::fcntl::fcntl(&file, nix::fcntl::FcntlArg::F_SETFD(nix::fcntl::FdFlag::empty())).unwrap();
+    let link = open::<Names>(Settings::default());
+    let status = proc_file(&link, "status");
+    let field = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        line.unwrap_or_else(|| panic!("no {name} in {status}")).trim().to_owned()
+    };
+    for set in ["CapInh:", "CapPrm:", "CapEff:", "CapAmb:"] {
+        assert_eq!(field(set), "0000000000000000", "{set}");
+    }
+    assert_eq!((field("NoNewPrivs:").as_str(), field("Seccomp:").as_str()), ("1", "2"));
+    assert_eq!(field("Threads:"), "1");
+    let open = fs::read_dir(format!("/proc/{}/fd", link.pid().unwrap())).unwrap().count();
+    assert_eq!(open, 1);
+    let limits = proc_file(&link, "limits");
+    for name in ["Max open files", "Max core file size", "Max file size"] {
+        let line = limits.lines().find(|line| line.starts_with(name)).unwrap();
+        let values: Vec<_> = line[name.len()..].split_whitespace().take(2).collect();
+        assert_eq!(values, ["0", "0"], "{name}");
+    }
+    assert!(proc_file(&link, "environ").is_empty());
+}
+
+#[test]
+fn a_killed_parser_is_counted_and_started_again_without_its_flows() {
+    let mut link = open::<Names>(Settings::default());
+    let flow = Flow {
+        transport: Transport::Tcp,
+        client: ([10, 0, 0, 5], 40_000).into(),
+        server: ([192, 0, 2, 7], 22).into(),
+    };
+    let payload = b"SSH-2.0-OpenSSH_9.2p1\r\n";
+    let packet = Packet { at_ns: 1, from: Side::Server, tcp: None, payload, length: 23 };
+    let mut ask = |link: &mut Link<Names>, new| {
+        let mut frame = Frame::default();
+        frame.push(&Item::Packet { flow: 7, new, packet });
+        link.exchange(&mut frame).map(|answers| {
+            answers.into_iter().map(|answer| (answer.flow, answer.outcome)).collect::<Vec<_>>()
+        })
+    };
+    let pending = vec![(7, Classification::Pending)];
+    assert_eq!(ask(&mut link, Some((flow, [None; 2]))), Some(pending.clone()));
+    assert!(!link.was_lost());
+    kill(Pid::from_raw(link.pid().unwrap() as i32), Signal::SIGKILL).unwrap();
+    assert_eq!(ask(&mut link, None), None);
+    assert!(link.was_lost() && !link.was_lost());
+    assert_eq!(link.counts(), Counts { died: 1, ..Counts::default() });
+    back(&mut link);
+    // Nobody knows the flow any more; it begins anew.
+    assert_eq!(ask(&mut link, None), Some(vec![(7, Classification::Unknown)]));
+    assert_eq!(ask(&mut link, Some((flow, [None; 2]))), Some(pending));
+    assert!(!link.was_lost());
+}
+
+#[test]
+fn a_parser_that_hangs_or_answers_nonsense_is_killed_and_started_again() {
+    let mut link = open::<Trial>(());
+    for (item, counts) in [
+        (NONSENSE, Counts { refused: 1, ..Counts::default() }),
+        (HANG, Counts { refused: 1, hung: 1, died: 0 }),
+    ] {
+        let pid = link.pid().unwrap();
+        assert!(link.exchange(&mut request(&[item])).is_none());
+        assert_eq!(link.counts(), counts);
+        assert!(!PathBuf::from(format!("/proc/{pid}")).exists(), "it was not killed");
+        back(&mut link);
+        assert_eq!(link.exchange(&mut request(&[0])).unwrap().len(), 1);
+    }
+}
+
+#[test]
+fn a_parser_that_cannot_be_set_up_or_started_says_why() {
+    let signature = serde_json::json!({ "name": "broken", "category": "other", "ports": [], "pattern": "(", "within": 64 });
+    let signatures = vec![serde_json::from_value(signature).unwrap()];
+    let settings = Settings { signatures, ..Settings::default() };
+    let error = Link::<Names>::open(program(), settings).unwrap_err();
+    assert!(matches!(&error, LinkError::Setup(why) if why.contains("broken")), "{error}");
+    let nothing = Program::Process("/nonexistent/nigh".into());
+    let error = Link::<Contents>::open(nothing, ()).unwrap_err();
+    assert!(error.to_string().contains("No such file"), "{error}");
+}
+
+#[test]
+fn a_file_waits_in_the_process_for_the_answer_to_its_name() {
+    let mut link = open::<Contents>(());
+    let sockets = Flow {
+        transport: Transport::Tcp,
+        client: ([10, 0, 0, 5], 40_000).into(),
+        server: ([192, 0, 2, 7], 80).into(),
+    };
+    let tell = |link: &mut Link<Contents>, all: Vec<What<'_>>| {
+        let mut frame = Frame::default();
+        for what in all {
+            frame.push(&contents::Item { flow: 1, what });
+        }
+        link.exchange(&mut frame).unwrap()
+    };
+    let packet = |from, sequence, payload: &'static [u8]| {
+        let tcp = classify::packet::Tcp { sequence, acknowledgement: 0, flags: 0 };
+        let length = payload.len() as u32;
+        let packet = Packet { at_ns: 0, from, tcp: Some(tcp), payload, length };
+        What::Packet { packet, held: None }
+    };
+    let begin = What::Begin {
+        sockets,
+        application: "http".into(),
+        promise: None,
+        hold: true,
+        hash: false,
+    };
+    let answers = tell(
+        &mut link,
+        vec![
+            begin,
+            packet(Side::Client, 1, b"GET /f HTTP/1.1\r\n\r\n"),
+            packet(Side::Server, 1, b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nab"),
+            packet(Side::Server, 41, b"cd"),
+        ],
+    );
+    let asks: Vec<bool> = answers.iter().map(|answer| answer.asks).collect();
+    assert_eq!(asks, [false, false, true, true]);
+    use gate::event::{Event, FileVerdict, TransferId};
+    assert!(matches!(answers[2].events[..], [Event::FileNamed(_)]));
+    assert!(answers[3].events.is_empty(), "nothing behind a question");
+    let scan = What::Answer(TransferId(0), FileVerdict::Scan);
+    let answers = tell(&mut link, vec![scan]);
+    let events = &answers[0].events;
+    let content: Vec<u8> = events
+        .iter()
+        .filter_map(|event| match event {
+            Event::Content { bytes, .. } => Some(bytes.clone()),
+            _ => None,
+        })
+        .flatten()
+        .collect();
+    assert_eq!(content, b"abcd");
+    assert!(matches!(events.last(), Some(Event::FileEnded { bytes: 4, .. })), "{events:?}");
+}
