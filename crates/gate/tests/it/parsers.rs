@@ -91,7 +91,7 @@ fn a_killed_parser_is_counted_and_started_again_without_its_flows() {
     };
     let payload = b"SSH-2.0-OpenSSH_9.2p1\r\n";
     let packet = Packet { at_ns: 1, from: Side::Server, tcp: None, payload, length: 23 };
-    let mut ask = |link: &mut Link<Names>, new| {
+    let ask = |link: &mut Link<Names>, new| {
         let mut frame = Frame::default();
         frame.push(&Item::Packet { flow: 7, new, packet });
         link.exchange(&mut frame).map(|answers| {
@@ -161,13 +161,8 @@ fn a_file_waits_in_the_process_for_the_answer_to_its_name() {
         let packet = Packet { at_ns: 0, from, tcp: Some(tcp), payload, length };
         What::Packet { packet, held: None }
     };
-    let begin = What::Begin {
-        sockets,
-        application: "http".into(),
-        promise: None,
-        hold: true,
-        hash: false,
-    };
+    let begin =
+        What::Begin { sockets, application: "http".into(), promise: None, hold: true, hash: false };
     let answers = tell(
         &mut link,
         vec![
