@@ -410,10 +410,10 @@ impl job::Service for Service {
     }
 
     /// Flows keep their labels and are judged again; rules that the operator gave end.
-    async fn finish(&self, Prepared { config, names, scanner }: Prepared) {
-        *self.config.lock().unwrap_or_else(PoisonError::into_inner) = config.clone();
+    async fn finish(&self, prepared: Prepared) {
+        *self.config.lock().unwrap_or_else(PoisonError::into_inner) = prepared.config.clone();
         // A gate that has stopped meanwhile has nothing to put in force.
-        let _ = self.ask(|reply| Ask::Reload(Box::new((config, names, scanner)), reply)).await;
+        let _ = self.ask(|reply| Ask::Reload(Box::new(prepared), reply)).await;
     }
 
     /// Shapers that no limit needs go with the thread's next round.

@@ -3,7 +3,7 @@
 //! A file that begins is a question. Until its answer comes nothing more of that flow is read: packets wait
 //! here, and so do the events behind the question.
 
-use super::{Parser, fits};
+use super::{Parser, fits, frame::at_most};
 use crate::{
     chat,
     event::{Event, Expectation, FileVerdict, Interest, Promise, Settings, TransferId},
@@ -15,7 +15,7 @@ use classify::{
     packet::{Packet, Tcp},
 };
 use rustc_hash::FxHashMap;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::{collections::VecDeque, sync::Arc};
 
 /// Announced flows whose promises are kept.
@@ -79,6 +79,7 @@ pub struct Answer {
     /// The flow's number.
     pub flow: u32,
     /// What happened.
+    #[serde(deserialize_with = "events")]
     pub events: Vec<Event>,
     /// Whether it waits for the answer to the last event.
     pub asks: bool,
@@ -88,6 +89,11 @@ pub struct Answer {
     pub now: Now,
     /// What went wrong in its streams; with the answer to [`What::Finish`].
     pub finished: Option<[Losses; 2]>,
+}
+
+/// The events of one answer. A hole that is filled releases at most a megabyte, in lines of some bytes.
+fn events<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Event>, D::Error> {
+    at_most::<_, _, { 1 << 19 }>(deserializer)
 }
 
 /// How a flow stands.
@@ -357,6 +363,10 @@ impl Parser for Contents {
         }
         let asks = reading.asked.is_some();
         answers.push(Answer { flow, events, asks, paused, now: reading.now(), finished: None });
+    }
+
+    fn parts(answer: &Answer) -> usize {
+        1 + answer.events.len()
     }
 
     fn is_sound(answer: &Answer) -> bool {

@@ -6,7 +6,7 @@
 
 use super::{
     Parser,
-    frame::{self, Frame, Garbage},
+    frame::{self, Answers, Frame, Garbage},
     run::{self, Confinement},
 };
 use std::{
@@ -28,7 +28,7 @@ const SHORT: Duration = Duration::from_millis(10);
 /// A parser that has run for so long did not fail at its start.
 const RAN: Duration = Duration::from_secs(10);
 /// Most bytes of answers to one request.
-const MAX_REPLY: usize = 256 << 20;
+const MAX_REPLY: usize = 128 << 20;
 
 /// The program that is started for a parser; it must call [`run::main`] with its arguments.
 #[derive(Clone, Debug)]
@@ -215,19 +215,20 @@ impl Process {
 
     fn exchange<P: Parser>(
         &mut self,
-        request: &[u8],
+        request: &mut Frame,
         body: &mut Vec<u8>,
     ) -> Result<Vec<P::Answer>, LinkError> {
         let until = Instant::now() + DEADLINE;
-        self.send(request, until)?;
-        let (mut answers, mut left) = (Vec::new(), MAX_REPLY);
+        let mut answers = Answers::<P>::new(request.items());
+        self.send(request.bytes(), until)?;
+        let mut left = MAX_REPLY;
         loop {
             self.receive(body, left, until)?;
             if body.is_empty() {
-                return Ok(answers);
+                return Ok(answers.all());
             }
             left -= body.len();
-            frame::answers::<P>(body, &mut answers)?;
+            answers.add(body)?;
         }
     }
 }
@@ -245,19 +246,15 @@ impl<P: Parser> Link<P> {
     /// When it cannot be started or set up.
     pub fn open(program: Program, settings: P::Settings) -> Result<Self, LinkError> {
         let mut body = Vec::new();
-        let (state, confinement) = match &program {
-            Program::Here => {
-                (State::Here(P::new(&settings).map_err(LinkError::Setup)?), Confinement::default())
-            }
-            Program::Process(path) => {
-                let process = Process::start::<P>(path, &settings);
-                let mut process = process.map_err(|error| LinkError::Died(error.to_string()))?;
+        let (state, confinement) = match Self::start(&program, &settings)? {
+            State::Starting(mut process) => {
                 let confinement = match process.is_set_up(&mut body, process.since + SETUP) {
                     Err(LinkError::Died(_)) => return Err(LinkError::Died(process.end())),
                     result => result?,
                 };
                 (State::Ready(process), confinement)
             }
+            state => (state, Confinement::default()),
         };
         Ok(Self {
             program,
@@ -269,6 +266,15 @@ impl<P: Parser> Link<P> {
             lost: false,
             body,
         })
+    }
+
+    fn start(program: &Program, settings: &P::Settings) -> Result<State<P>, LinkError> {
+        match program {
+            Program::Here => P::new(settings).map(State::Here).map_err(LinkError::Setup),
+            Program::Process(path) => Process::start::<P>(path, settings)
+                .map(State::Starting)
+                .map_err(|error| LinkError::Died(error.to_string())),
+        }
     }
 
     /// Goes on with what another one counted, in whose place this one is.
@@ -303,7 +309,6 @@ impl<P: Parser> Link<P> {
     /// an end is noticed without a request.
     pub fn is_ready(&mut self) -> bool {
         let now = Instant::now();
-        let Program::Process(path) = &self.program else { return true };
         match &mut self.state {
             State::Here(_) => return true,
             State::Ready(process) => match process.child.try_wait() {
@@ -311,9 +316,9 @@ impl<P: Parser> Link<P> {
                 _ => self.failed(LinkError::Died(String::new())),
             },
             State::Down(until) if now < *until => return false,
-            State::Down(_) => match Process::start::<P>(path, &self.settings) {
-                Ok(process) => self.state = State::Starting(process),
-                Err(error) => self.failed(LinkError::Died(error.to_string())),
+            State::Down(_) => match Self::start(&self.program, &self.settings) {
+                Ok(state) => self.state = state,
+                Err(error) => self.failed(error),
             },
             State::Starting(process) => {
                 // As long as it takes it is not waited for.
@@ -338,8 +343,8 @@ impl<P: Parser> Link<P> {
     /// again then.
     pub fn exchange(&mut self, request: &mut Frame) -> Option<Vec<P::Answer>> {
         let result = match &mut self.state {
-            State::Ready(process) => process.exchange::<P>(request.bytes(), &mut self.body),
-            State::Here(parser) => here(parser, request.body()),
+            State::Ready(process) => process.exchange::<P>(request, &mut self.body),
+            State::Here(parser) => here(parser, request),
             State::Starting(_) | State::Down(_) => {
                 request.clear();
                 return None;
@@ -381,13 +386,14 @@ impl<P: Parser> Link<P> {
 }
 
 /// A request to a parser in this thread, read and written as to a process.
-fn here<P: Parser>(parser: &mut P, request: &[u8]) -> Result<Vec<P::Answer>, LinkError> {
+fn here<P: Parser>(parser: &mut P, request: &Frame) -> Result<Vec<P::Answer>, LinkError> {
     let mut reply = Vec::new();
-    frame::serve(parser, request, &mut reply)
+    frame::serve(parser, request.body(), &mut reply)
         .map_err(|error| LinkError::Died(error.to_string()))?;
-    let (mut reply, mut body, mut answers) = (reply.as_slice(), Vec::new(), Vec::new());
+    let (mut reply, mut body) = (reply.as_slice(), Vec::new());
+    let mut answers = Answers::<P>::new(request.items());
     while frame::receive(&mut reply, &mut body).map_err(|_| Garbage)?.is_some() {
-        frame::answers::<P>(&body, &mut answers)?;
+        answers.add(&body)?;
     }
-    Ok(answers)
+    Ok(answers.all())
 }

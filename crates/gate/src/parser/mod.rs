@@ -45,6 +45,11 @@ pub trait Parser: Sized {
     /// Takes an item; what there is to say of it is added to `answers`.
     fn take(&mut self, item: Self::Item<'_>, answers: &mut Vec<Self::Answer>);
 
+    /// How many parts an answer has that are kept one by one.
+    fn parts(_: &Self::Answer) -> usize {
+        1
+    }
+
     /// Whether an answer is one that the parser gives if nobody has taken it over: texts are not too
     /// long, numbers fit each other.
     fn is_sound(answer: &Self::Answer) -> bool;

@@ -89,6 +89,8 @@ pub fn close_all_but(kept: &impl AsRawFd) -> io::Result<()> {
 /// # Errors
 /// The system's.
 pub fn confine() -> io::Result<Confinement> {
+    // While there may be a descriptor more.
+    let landlock = landlock().map_err(io::Error::other)?;
     for (resource, most) in [
         (Resource::RLIMIT_AS, MEMORY),
         (Resource::RLIMIT_NOFILE, 0),
@@ -98,7 +100,6 @@ pub fn confine() -> io::Result<Confinement> {
     ] {
         setrlimit(resource, most, most)?;
     }
-    let landlock = landlock().map_err(io::Error::other)?;
     seccompiler::apply_filter(&filter().map_err(io::Error::other)?).map_err(io::Error::other)?;
     Ok(Confinement { landlock })
 }

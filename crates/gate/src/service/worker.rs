@@ -2,7 +2,7 @@
 //! the kernel, and answers the operator in between.
 
 use super::{
-    ControlError, ReloadError,
+    ControlError, Prepared, ReloadError,
     attempts::Attempts,
     beat::Beat,
     clock::moment,
@@ -23,9 +23,8 @@ use crate::{
     check::check_applications,
     config::{Config, GateConfig, OnFailure},
     control::Request,
-    parser::{link::Link, names::Names},
     policy::{Policy, RuntimeAction, RuntimeRule},
-    scan::{Report, Scanner},
+    scan::Report,
     status::{Status, render_rule},
 };
 use arc_swap::ArcSwap;
@@ -65,7 +64,7 @@ pub(super) enum Ask {
     Refresh(oneshot::Sender<()>),
     /// Puts up what a configuration needs, before it is in force.
     Prepare(bool, oneshot::Sender<Result<(), ReloadError>>),
-    Reload(Box<(Config, Option<Link<Names>>, Option<Option<Scanner>>)>, oneshot::Sender<()>),
+    Reload(Box<Prepared>, oneshot::Sender<()>),
     /// The scanner's.
     Report(Report),
     Stop,
@@ -342,8 +341,7 @@ impl Worker {
                 let _ = reply.send(result.map_err(ReloadError::Shaper));
             }
             Ask::Reload(prepared, reply) => {
-                let (config, parser, scanner) = *prepared;
-                self.reload(config, parser, scanner);
+                self.reload(*prepared);
                 let _ = reply.send(());
             }
             Ask::Report(report) => self.manage(|managers, around, commands| {
@@ -360,12 +358,7 @@ impl Worker {
     }
 
     /// Puts another configuration in force; rules added at run time end.
-    fn reload(
-        &mut self,
-        config: Config,
-        parser: Option<Link<Names>>,
-        scanner: Option<Option<Scanner>>,
-    ) {
+    fn reload(&mut self, Prepared { config, names, scanner }: Prepared) {
         let bypass = config.gate.bypass;
         if bypass != self.config.gate.bypass {
             self.bypass(bypass);
@@ -373,8 +366,8 @@ impl Worker {
         self.config = config;
         self.runtime_rules.clear();
         self.core.set_bounds(bounds(&self.config.gate));
-        if let Some(parser) = parser {
-            self.core.inspect_mut().replace(parser);
+        if let Some(names) = names {
+            self.core.inspect_mut().replace(names);
             self.core.begin_again();
         }
         if let Some(scanner) = scanner {

@@ -3,10 +3,10 @@
 //! BEP 3 (metainfo, the `info` dictionary), BEP 52 (version 2: `file tree`, SHA-256). The info-hash is
 //! that of the `info` dictionary's text as it stands, and so needs a strict reader.
 
-use crate::file_name;
+use crate::{file_name, parser::frame::at_most};
 use classify::p2p::bencode::{self, Dict, Value};
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, SHA256, digest};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::{iter, sync::Arc};
 
 /// Bytes of metadata that are read; those of the largest torrents known have some ten megabytes.
@@ -26,11 +26,16 @@ pub struct Torrent {
     /// Its name: that of its file, or of the folder of its files.
     pub name: String,
     /// Its files, in the order of their content.
+    #[serde(deserialize_with = "files")]
     pub files: Vec<File>,
     /// Bytes of a piece.
     pub piece: u32,
     /// The SHA-1 of each piece; none in version 2 alone.
     pub pieces: Vec<[u8; 20]>,
+}
+
+fn files<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<File>, D::Error> {
+    at_most::<_, _, FILES>(deserializer)
 }
 
 /// A file of a torrent.
@@ -99,7 +104,6 @@ impl Torrent {
             fits
         };
         self.piece > 0
-            && self.files.len() <= FILES
             && self.files.iter().all(follows)
             && (self.pieces.is_empty()
                 || self.pieces.len() as u64 == self.size().div_ceil(u64::from(self.piece)))

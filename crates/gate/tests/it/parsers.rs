@@ -134,7 +134,7 @@ fn a_parser_that_cannot_be_set_up_or_started_says_why() {
     let signatures = vec![serde_json::from_value(signature).unwrap()];
     let settings = Settings { signatures, ..Settings::default() };
     let error = Link::<Names>::open(program(), settings).unwrap_err();
-    assert!(matches!(&error, LinkError::Setup(why) if why.contains("broken")), "{error}");
+    assert!(matches!(&error, LinkError::Setup(why) if why.contains("parsing pattern")), "{error}");
     let nothing = Program::Process("/nonexistent/nigh".into());
     let error = Link::<Contents>::open(nothing, ()).unwrap_err();
     assert!(error.to_string().contains("No such file"), "{error}");
@@ -170,13 +170,14 @@ fn a_file_waits_in_the_process_for_the_answer_to_its_name() {
             packet(Side::Client, 1, b"GET /f HTTP/1.1\r\n\r\n"),
             packet(Side::Server, 1, b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nab"),
             packet(Side::Server, 41, b"cd"),
+            packet(Side::Server, 43, b"HTTP/1.1 204 No Content\r\n\r\n"),
         ],
     );
     let asks: Vec<bool> = answers.iter().map(|answer| answer.asks).collect();
-    assert_eq!(asks, [false, false, true, true]);
+    assert_eq!(asks, [false, false, false, true, true]);
     use gate::event::{Event, FileVerdict, TransferId};
-    assert!(matches!(answers[2].events[..], [Event::FileNamed(_)]));
-    assert!(answers[3].events.is_empty(), "nothing behind a question");
+    assert!(matches!(answers[3].events[..], [Event::FileNamed(_)]));
+    assert!(answers[4].events.is_empty(), "nothing behind a question");
     let scan = What::Answer(TransferId(0), FileVerdict::Scan);
     let answers = tell(&mut link, vec![scan]);
     let events = &answers[0].events;

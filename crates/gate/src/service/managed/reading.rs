@@ -61,6 +61,12 @@ impl Reading {
         self.link.is_ready()
     }
 
+    /// As if it had answered nonsense.
+    #[cfg(test)]
+    pub(super) fn fail(&mut self) {
+        self.link.refuse();
+    }
+
     /// Adds to the next request.
     pub(super) fn ask(&mut self, flow: u32, what: What<'_>) {
         self.request.push(&Item { flow, what });

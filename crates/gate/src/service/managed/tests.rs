@@ -524,3 +524,23 @@ fn an_audit_reads_no_more_than_it_writes() {
         assert_eq!(bench.managers.settings.hash, hash, "{what}");
     }
 }
+
+#[test]
+fn without_the_parser_flows_go_on_unread_or_are_refused_and_the_next_ones_are_read() {
+    for (on_failure, passes) in [("pass", true), ("refuse", false)] {
+        let mut bench = Bench::new(&format!("{SCAN}on_failure = \"{on_failure}\"\n"));
+        response(&mut bench);
+        bench.managers.reading.fail();
+        bench.with(Managers::rest);
+        assert_eq!(bench.outcome(), if passes { (10, false) } else { (0, true) });
+        let Counts { lost, unscanned, .. } = bench.managers.counts;
+        assert_eq!((lost, unscanned, bench.waits()), (1, 1, 0));
+        assert!(bench.managers.flows.is_empty());
+        // The verdict comes too late, and another flow is read from its beginning.
+        bench.report(0, 30, None, ScanResult::Clean);
+        bench.flow = flow(40_001);
+        bench.next = [100, u32::MAX - 50];
+        bench.begin();
+        response(&mut bench);
+    }
+}
