@@ -45,7 +45,7 @@ pub enum Command {
     Run(RunArgs),
     /// Check a configuration file and report mistakes with line, column and key
     #[command(
-        after_help = "Examples:\n  nigh check -c /etc/nigh/nigh.toml\n  nigh check --schema > nigh.schema.json"
+        after_help = "Examples:\n  nigh check -c /etc/nigh/nigh.toml\n  nigh check --schema > nigh.schema.json\n  nigh check --template > nigh.toml"
     )]
     Check(CheckArgs),
     /// Show the state of the node: each job's state, counters and health
@@ -144,6 +144,9 @@ pub struct CheckArgs {
     /// Print the JSON Schema of the configuration file, for editors; no file is read
     #[arg(long)]
     pub schema: bool,
+    /// Print a configuration file with every key commented out, to start from; no file is read
+    #[arg(long, conflicts_with_all = ["schema", "json"])]
+    pub template: bool,
     /// The configuration file
     #[arg(short, long, value_name = "FILE", default_value = DEFAULT_FILE)]
     pub config: PathBuf,

@@ -104,6 +104,9 @@ fn check(args: &CheckArgs) -> Outcome {
     if args.schema {
         return Ok(print_json(config::schema().as_value())?);
     }
+    if args.template {
+        return Ok(print(&config::template::file())?);
+    }
     let result = config::load(&args.config);
     if args.json {
         let (report, valid) = match &result {

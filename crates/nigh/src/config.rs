@@ -8,6 +8,8 @@
 //! 3. values: each section checks its own (`problems`).
 
 pub mod scene;
+pub mod tables;
+pub mod template;
 
 use crate::jobs;
 use config::Problem;

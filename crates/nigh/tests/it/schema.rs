@@ -1,7 +1,10 @@
 //! The schema of the configuration agrees with what reads it, and nigh.toml(5) is made from it.
 
 use crate::docs::{pages, table_of};
-use nigh::{config, man5};
+use nigh::{
+    config::{self, tables},
+    man5,
+};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::{
@@ -364,7 +367,7 @@ fn the_man_page_has_every_key_and_groff_reads_it() {
     assert!(page.is_ascii());
     for (key, schema) in keys(&schema(), "") {
         let name = key.rsplit('.').next().unwrap();
-        let heading = man5::is_table(&schema) || man5::is_table(&schema["items"]);
+        let heading = tables::is_table(&schema) || tables::is_table(&schema["items"]);
         let there = match heading {
             true => page.contains(&format!("{key}]")),
             false => page.contains(&format!("\\fB{name}\\fR")),
@@ -378,4 +381,31 @@ fn the_man_page_has_every_key_and_groff_reads_it() {
         assert!(page.contains(&format!("[[anycast.upstream]] of type {kind}")), "{kind}");
         assert!(page.contains(&format!("(\\fB\"{kind}\"\\fR, required)")), "{kind}");
     }
+}
+
+#[test]
+fn the_template_has_every_key_commented_out_with_a_value_that_is_read() {
+    let template = nigh(&["check", "--template"]);
+    assert!(template.lines().all(|line| line.is_empty() || line.starts_with('#')));
+    let keys = keys(&schema(), "");
+    let settings = template
+        .lines()
+        .filter(|line| !line.starts_with("# "))
+        .map(|line| line.strip_prefix('#').unwrap_or_default());
+    let text = settings.collect::<Vec<_>>().join("\n");
+    let file: toml::Table = text.parse().unwrap();
+    for (path, _) in &keys {
+        let mut at = vec![toml::Value::Table(file.clone())];
+        for part in path.split('.') {
+            // Of tables that may be there several times, any.
+            let all = at.into_iter().flat_map(|value| match value {
+                toml::Value::Array(values) => values,
+                value => vec![value],
+            });
+            at = all.filter_map(|table| table.get(part).cloned()).collect();
+        }
+        assert!(!at.is_empty(), "{path} is not in the template");
+    }
+    assert_eq!(check(&schema(), &serde_json::to_value(&file).unwrap(), "template"), Ok(()));
+    Sections::deserialize(toml::Value::Table(file)).unwrap();
 }
