@@ -4,7 +4,7 @@
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH):/usr/local/sbin:/usr/sbin:/sbin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build install-psock test test-kernels check-arm64 test-fresh soak demo bench bench-echo bench-lpm bench-topo bench-oracle bench-lab bench-lab-memory bench-psock bench-probe bench-gate bench-mask fuzz audit fmt clean
+.PHONY: help setup build deb install-psock test test-deb test-kernels check-arm64 test-fresh soak demo bench bench-echo bench-lpm bench-topo bench-oracle bench-lab bench-lab-memory bench-psock bench-probe bench-gate bench-mask fuzz audit fmt clean
 
 help: ## this list
 	@printf 'nigh: one program for the edge of a network. Targets:\n\n'
@@ -40,6 +40,14 @@ soak: ## all tests in their full sizes, and a minute of each fuzz target (JOBS="
 build: ## the program, optimized: target/release/nigh
 	@scripts/setup build
 	cargo build --release -p nigh
+
+deb: ## Debian packages of the program, the C library and the Python client: target/deb
+	@scripts/setup deb
+	@scripts/deb
+
+test-deb: ## checks the packages in target/deb by lintian, and installs them in a new Debian tree (SUITE=bookworm)
+	@scripts/setup deb
+	@scripts/test-deb $(SUITE)
 
 install-psock: ## libpsock.so, psock.h, psock.pc and libpsock_preload.so below PREFIX=/usr/local (DESTDIR=)
 	@scripts/setup build

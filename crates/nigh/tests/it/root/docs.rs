@@ -1,6 +1,7 @@
-//! A node with all jobs: its metrics are those that the pages name, and its own page shows it.
+//! A node with all jobs: its metrics are those that the pages name, alert rules and dashboards use no other,
+//! and its own page shows it.
 
-use crate::docs::pages;
+use crate::docs::{pages, repository};
 use std::{collections::BTreeSet, path::Path, time::Duration};
 use testbed::{End, Namespace, Nigh, link, wait_until};
 
@@ -84,6 +85,22 @@ fn named(line: &str) -> Vec<&str> {
 /// Exported once the kernel knows the error of its clock, which no test can promise.
 const WHEN_KNOWN: &str = "nigh_probe_clock_error_seconds";
 
+/// The metrics in alert rules and dashboards, each with where it is.
+fn watched() -> Vec<(String, String)> {
+    let mut all = Vec::new();
+    for folder in ["contrib/prometheus", "contrib/grafana"] {
+        for file in std::fs::read_dir(repository().join(folder)).unwrap() {
+            let path = file.unwrap().path();
+            let text = std::fs::read_to_string(&path).unwrap();
+            for (number, line) in (1..).zip(text.lines()) {
+                let at = format!("{}:{number}", path.display());
+                all.extend(named(line).into_iter().map(|name| (at.clone(), name.to_owned())));
+            }
+        }
+    }
+    all
+}
+
 /// A node with all jobs, and its neighbors.
 struct Whole {
     nigh: Nigh,
@@ -157,8 +174,17 @@ fn the_metrics_that_are_named_and_exported_are_the_same() {
             }
         }
     }
+    let watched = watched();
+    for (at, name) in &watched {
+        let whole = ["_bucket", "_count", "_sum"].iter().find_map(|end| name.strip_suffix(end));
+        let there = exports.contains(name) || whole.is_some_and(|name| exports.contains(name));
+        if !there && name != WHEN_KNOWN {
+            wrong.push(format!("{at}: no metric is called {name}"));
+        }
+    }
     let unnamed = exports.iter().filter(|export| !named_alone.contains(export.as_str()));
     wrong.extend(unnamed.map(|export| format!("no page names the metric {export}")));
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(named_alone.len() > 110, "only {} metrics are named", named_alone.len());
+    assert!(watched.len() > 100, "only {} metrics are in contrib", watched.len());
 }
