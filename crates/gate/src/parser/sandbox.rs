@@ -11,6 +11,7 @@ use nix::{
     sys::{
         prctl,
         resource::{Resource, setrlimit},
+        signal::{SigSet, Signal},
     },
 };
 use seccompiler::{
@@ -54,11 +55,16 @@ const ALLOWED: [i64; 22] = [
 /// System calls that map memory, and the argument that says how: not to be executed.
 const MAPPING: [(i64, u8); 2] = [(libc::SYS_mmap, 2), (libc::SYS_mprotect, 2)];
 
-/// Gives up, before anything is read: new rights, capabilities, being traced or dumped.
+/// Gives up, before anything is read: new rights, capabilities, being traced or dumped. A stop of the daemon's
+/// is none of a parser's, which ends when the daemon has closed the socket.
 ///
 /// # Errors
 /// The system's.
 pub fn renounce() -> io::Result<()> {
+    [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT]
+        .into_iter()
+        .collect::<SigSet>()
+        .thread_block()?;
     prctl::set_no_new_privs()?;
     prctl::set_dumpable(false)?;
     use caps::CapSet;
