@@ -152,28 +152,26 @@ __noinline int mask_permute(__u32 tag, __u32 bits)
 
 /*
  * Adds to `result` a bit of each of the first `count` blocks, from this position on, counted from
- * the most significant: the first bit of a block, or the last. Functions of their own, as the
- * verifier would check a second loop for each end of the first.
+ * the most significant: the first bit of a block, or the last. This loop and those below have no
+ * branches, as the verifier would follow each at every turn.
  */
 __noinline int mask_gather(__u32 start, __u32 count, __u32 last)
 {
+	__u32 byte = last ? 15 : 0, shift = last ? 0 : 7, i, n;
 	struct mask_unit *u = mask_unit();
-	__u32 i, n;
 	__u64 bit;
 
 	if (!u)
 		return 0;
+	barrier_var(byte);
+	barrier_var(shift);
 #pragma clang loop unroll(disable)
 	for (i = 0; i < MASK_BLOCKS; i++) {
 		if (i >= count)
 			break;
 		n = start + i;
-		bit = last ? u->blocks[i * 16 + 15] & 1 : u->blocks[i * 16] >> 7;
-		bit <<= 63 - (n & 63);
-		if (n < 64)
-			u->result.hi ^= bit;
-		else
-			u->result.lo ^= bit;
+		bit = u->blocks[i * 16 + (byte & 15)] >> (shift & 7) & 1;
+		u->result.half[n >> 6 & 1] ^= bit << (~n & 63);
 	}
 	return 0;
 }
@@ -183,7 +181,7 @@ __noinline int mask_gather(__u32 start, __u32 count, __u32 last)
 __noinline int mask_crypto_pan(__u32 start, __u32 count)
 {
 	struct mask_unit *u = mask_unit();
-	__u64 hi, lo, rest;
+	__u64 kept, is_lower, hi, lo;
 	__u32 i, n;
 
 	if (!u)
@@ -194,14 +192,12 @@ __noinline int mask_crypto_pan(__u32 start, __u32 count)
 			break;
 		/* The first n bits of the value, then the pad from bit n on. */
 		n = start + i;
-		rest = ~0ULL >> (n & 63);
-		hi = u->value.hi;
-		lo = u->pad[1];
-		if (n < 64)
-			hi = (hi & ~rest) | (u->pad[0] & rest);
-		else
-			lo = (u->value.lo & ~rest) | (lo & rest);
-		mask_put(u, i, hi, lo);
+		kept = ~(~0ULL >> (n & 63));
+		is_lower = -(__u64)(n >> 6 & 1);
+		hi = kept | is_lower;
+		lo = kept & is_lower;
+		mask_put(u, i, (u->value.hi & hi) | (u->pad[0] & ~hi),
+			 (u->value.lo & lo) | (u->pad[1] & ~lo));
 	}
 	u->result.hi = u->result.lo = 0;
 	mask_aes(MASK_FIRST, count);
@@ -209,50 +205,48 @@ __noinline int mask_crypto_pan(__u32 start, __u32 count)
 	return 0;
 }
 
-/* The blocks of ipcrypt-pfx: the first n bits of `value`, from `start` on, each moved to the end
- * behind a one. */
-__noinline int mask_prefixes(__u32 start)
+/* The blocks of ipcrypt-pfx: the first n bits of `value`, each time one more, at the end behind a
+ * one; from none on, or from 96, which is where an IPv4 address begins. */
+__noinline int mask_prefixes(__u32 is_ipv4)
 {
 	struct mask_unit *u = mask_unit();
-	__u64 hi, lo, one;
-	__u32 i, n, s;
+	struct mask_wide rest, block = {.lo = 1};
+	__u32 i, count = MASK_BLOCKS;
 
 	if (!u)
 		return 0;
+	rest = u->value;
+	if (is_ipv4) {
+		block.hi = 1ULL << 32 | rest.hi >> 32;
+		block.lo = rest.hi << 32 | rest.lo >> 32;
+		rest.hi = rest.lo << 32;
+		count = 32;
+	}
 #pragma clang loop unroll(disable)
 	for (i = 0; i < MASK_BLOCKS; i++) {
-		n = start + i;
-		if (n >= 128)
+		if (i >= count)
 			break;
-		s = (128 - n) & 63;
-		one = 1ULL << (n & 63);
-		if (n > 64) {
-			hi = u->value.hi >> s | one;
-			lo = u->value.lo >> s | u->value.hi << 1 << (63 - s);
-		} else if (n == 64) {
-			hi = one;
-			lo = u->value.hi;
-		} else {
-			hi = 0;
-			lo = (n ? u->value.hi >> s : 0) | one;
-		}
-		mask_put(u, i, hi, lo);
+		mask_put(u, i, block.hi, block.lo);
+		block.hi = block.hi << 1 | block.lo >> 63;
+		block.lo = block.lo << 1 | rest.hi >> 63;
+		rest.hi = rest.hi << 1 | rest.lo >> 63;
+		rest.lo <<= 1;
 	}
 	return 0;
 }
 
-/* Which bits of `value` ipcrypt-pfx flips, from this one on: the sum of two ciphers of the same
- * blocks. */
-__noinline int mask_ipcrypt_pfx(__u32 start)
+/* Which bits of `value` ipcrypt-pfx flips, of an IPv4 address the last 32: the sum of two ciphers
+ * of the same blocks. */
+__noinline int mask_ipcrypt_pfx(__u32 is_ipv4)
 {
+	__u32 start = is_ipv4 ? 96 : 0, cipher;
 	struct mask_unit *u = mask_unit();
-	__u32 cipher;
 
-	if (!u || start > 96)
+	if (!u)
 		return 0;
 	u->result.hi = u->result.lo = 0;
 	for (cipher = MASK_FIRST; cipher <= MASK_SECOND; cipher++) {
-		mask_prefixes(start);
+		mask_prefixes(is_ipv4);
 		mask_aes(cipher, 128 - start);
 		mask_gather(start, 128 - start, 1);
 	}
@@ -270,7 +264,7 @@ __noinline int mask_fresh4(__u32 address)
 	if (mask_settings.mapping == MASK_IPCRYPT_PFX) {
 		u->value.hi = 0;
 		u->value.lo = 0xffffULL << 32 | address;
-		mask_ipcrypt_pfx(96);
+		mask_ipcrypt_pfx(1);
 		u->result.lo = (address ^ u->result.lo) & 0xffffffff;
 		return 0;
 	}
@@ -304,7 +298,7 @@ __noinline int mask_fresh6(void)
 	value = u->value;
 	if (mask_settings.mapping == MASK_IPCRYPT_PFX) {
 		/* One that holds an IPv4 address is mapped like this one. */
-		mask_ipcrypt_pfx(!value.hi && value.lo >> 32 == 0xffff ? 96 : 0);
+		mask_ipcrypt_pfx(!value.hi && value.lo >> 32 == 0xffff);
 		u->result.hi ^= value.hi;
 		u->result.lo ^= value.lo;
 		return 0;

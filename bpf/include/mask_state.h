@@ -26,7 +26,12 @@
 
 /* A number of 128 bits. */
 struct mask_wide {
-	__u64 hi, lo;
+	union {
+		struct {
+			__u64 hi, lo;
+		};
+		__u64 half[2];
+	};
 };
 
 struct mask_slot4 {
