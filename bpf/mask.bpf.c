@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * The mask on an interface: packets are masked in the kernel, and only the result is given to user
- * space.
+ * space. Where the kernel has no cipher, other programs of this file copy them and user space masks
+ * them; everything else is the same.
  *
  *   packet -> sample -> filter -> unit: in | walk, a program at each header | out -> ring
  *
@@ -11,6 +12,7 @@
  * those of crate mask's machine/, and tests compare both byte by byte.
  */
 #include <linux/bpf.h>
+#include <linux/if_packet.h>
 #include <bpf/bpf_helpers.h>
 
 #include "include/mask_filter.h"
@@ -255,23 +257,27 @@ static __always_inline int mask_choose(struct mask_unit *u, __u64 now)
 static __always_inline int mask_read(struct __sk_buff *skb, struct mask_unit *u, __u32 captured,
 				     __u32 tagged)
 {
-	__u32 rest;
-
-	if (!tagged) {
-		captured = mask_offset(captured);
-		return captured && !bpf_skb_load_bytes(skb, 0, u->in, captured);
-	}
+	if (!tagged)
+		return captured && !bpf_skb_load_bytes(skb, 0, u->in, mask_length(captured));
 	*(__u16 *)(u->in + 12) = skb->vlan_proto;
 	*(__u16 *)(u->in + 14) = __builtin_bswap16(skb->vlan_tci);
 	if (captured <= 16)
 		return captured && !bpf_skb_load_bytes(skb, 0, u->in, 12);
-	rest = mask_offset(captured - 16);
-	return rest && !bpf_skb_load_bytes(skb, 0, u->in, 12) &&
-	       !bpf_skb_load_bytes(skb, 12, u->in + 16, rest);
+	return !bpf_skb_load_bytes(skb, 0, u->in, 12) &&
+	       !bpf_skb_load_bytes(skb, 12, u->in + 16, mask_length(captured - 16));
 }
 
-/* Masks one packet of an interface, if it is wanted; the outcome. */
-static __always_inline __u32 mask_one(struct __sk_buff *skb, struct mask_unit *u, __u32 outgoing)
+/* Puts the packet as it is where its result would be. */
+static __always_inline void mask_copy(struct mask_unit *u, __u32 captured)
+{
+	u->failed = 0;
+	u->kept = captured;
+	bpf_probe_read_kernel(u->out, mask_offset(captured), u->in);
+}
+
+/* Masks or copies one packet of an interface, if it is wanted; the outcome. */
+static __always_inline __u32 mask_one(struct __sk_buff *skb, struct mask_unit *u, __u32 outgoing,
+				      __u32 copies)
 {
 	__u32 tagged = mask_settings.link == MASK_LINK_ETHERNET && skb->vlan_present;
 	__u32 length = skb->len + (tagged ? VLAN_TAG : 0), captured;
@@ -293,20 +299,17 @@ static __always_inline __u32 mask_one(struct __sk_buff *skb, struct mask_unit *u
 		return MASK_NO_KEY;
 	u->record.epoch = u->epoch;
 	u->number = u->taken++ << 16 | bpf_get_smp_processor_id();
-	if (mask_settings.bare) {
-		u->kept = captured;
-		u->failed = 0;
-		bpf_probe_read_kernel(u->out, mask_offset(captured), u->in);
-	} else {
+	if (copies)
+		mask_copy(u, captured);
+	else
 		mask_packet(u, mask_settings.link, captured);
-	}
 	outcome = mask_give(u);
 	if (outcome == MASK_TAKEN && captured < length)
 		mask_count(MASK_CUT);
 	return outcome;
 }
 
-static __always_inline int mask_take(struct __sk_buff *skb, __u32 outgoing)
+static __always_inline int mask_take(struct __sk_buff *skb, __u32 outgoing, __u32 copies)
 {
 	struct mask_unit *u = mask_unit();
 	__u32 outcome;
@@ -316,7 +319,7 @@ static __always_inline int mask_take(struct __sk_buff *skb, __u32 outgoing)
 	if (!u || u->busy)
 		return mask_count(MASK_UNREAD);
 	u->busy = 1;
-	outcome = mask_one(skb, u, outgoing);
+	outcome = mask_one(skb, u, outgoing, copies);
 	u->busy = 0;
 	return mask_count(outcome);
 }
@@ -324,18 +327,37 @@ static __always_inline int mask_take(struct __sk_buff *skb, __u32 outgoing)
 SEC("tc")
 int mask_incoming(struct __sk_buff *skb)
 {
-	return mask_take(skb, 0);
+	return mask_take(skb, 0, 0);
 }
 
 SEC("tc")
 int mask_outgoing(struct __sk_buff *skb)
 {
-	return mask_take(skb, 1);
+	return mask_take(skb, 1, 0);
 }
 
-/* Masks the packet behind a struct mask_trial, so that a test can compare the result. */
-SEC("tc")
-int mask_trial(struct __sk_buff *skb)
+/*
+ * Where the kernel has no cipher, these copy packets for user space to mask. They are filters of
+ * packet sockets, which get no packet themselves: so a copier goes with its process, as a link
+ * does, where the kernel has no links for tc either.
+ */
+SEC("socket")
+int mask_copy_incoming(struct __sk_buff *skb)
+{
+	mask_take(skb, 0, 1);
+	return 0;
+}
+
+SEC("socket")
+int mask_copy_outgoing(struct __sk_buff *skb)
+{
+	if (skb->pkt_type == PACKET_OUTGOING)
+		mask_take(skb, 1, 1);
+	return 0;
+}
+
+/* Treats the packet behind a struct mask_trial, so that a test can compare the result. */
+static __always_inline int mask_try(struct __sk_buff *skb, __u32 copies)
 {
 	__u32 captured = skb->len - sizeof(struct mask_trial);
 	struct mask_unit *u = mask_unit();
@@ -343,8 +365,7 @@ int mask_trial(struct __sk_buff *skb)
 
 	if (!u || bpf_skb_load_bytes(skb, 0, &trial, sizeof(trial)))
 		return mask_count(MASK_UNREAD);
-	captured = mask_offset(captured);
-	if (!captured || bpf_skb_load_bytes(skb, sizeof(trial), u->in, captured))
+	if (!captured || bpf_skb_load_bytes(skb, sizeof(trial), u->in, mask_length(captured)))
 		return mask_count(MASK_UNREAD);
 	u->end = u->record.length = captured;
 	u->record.at_ns = 0;
@@ -355,52 +376,30 @@ int mask_trial(struct __sk_buff *skb)
 		return mask_count(MASK_NO_KEY);
 	u->record.epoch = u->epoch;
 	u->number = trial.number;
-	mask_packet(u, trial.link, captured);
+	if (copies)
+		mask_copy(u, captured);
+	else
+		mask_packet(u, trial.link, captured);
 	return mask_count(mask_give(u));
 }
 
-/* The kernel's, as its header crypto.h has it. */
-struct bpf_crypto_params {
-	char type[14];
-	__u8 reserved[2];
-	char algo[128];
-	__u8 key[256];
-	__u32 key_len;
-	__u32 authsize;
-};
+SEC("tc")
+int mask_trial(struct __sk_buff *skb)
+{
+	return mask_try(skb, 0);
+}
 
-extern struct bpf_crypto_ctx *bpf_crypto_ctx_create(const struct bpf_crypto_params *params,
-						    __u32 params__sz, int *error) __ksym;
-extern void bpf_crypto_ctx_release(struct bpf_crypto_ctx *ctx) __ksym;
+SEC("tc")
+int mask_copy_trial(struct __sk_buff *skb)
+{
+	return mask_try(skb, 1);
+}
 
 /* Puts a cipher in its slot; the kernel's error if it has none. */
 SEC("syscall")
 int mask_set_key(struct mask_key *key)
 {
-	struct bpf_crypto_params params = {
-	    .type = "skcipher",
-	    .algo = "ecb(aes)",
-	    .key_len = sizeof(key->key),
-	};
 	__u32 index = key->period * MASK_CIPHERS + key->cipher;
-	struct bpf_crypto_ctx *ctx, *before;
-	struct mask_cipher *slot;
-	int error = 0;
 
-	__builtin_memcpy(params.key, key->key, sizeof(key->key));
-	ctx = bpf_crypto_ctx_create(&params, sizeof(params), &error);
-	__builtin_memset(params.key, 0, sizeof(key->key));
-	__builtin_memset(key->key, 0, sizeof(key->key));
-	asm volatile("" ::"r"(&params) : "memory"); /* so that it is done */
-	if (!ctx)
-		return error;
-	slot = bpf_map_lookup_elem(&mask_ciphers, &index);
-	if (!slot) {
-		bpf_crypto_ctx_release(ctx);
-		return -1;
-	}
-	before = bpf_kptr_xchg(&slot->ctx, ctx);
-	if (before)
-		bpf_crypto_ctx_release(before);
-	return 0;
+	return cipher_set(&mask_ciphers, &index, key->key);
 }

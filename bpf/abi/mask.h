@@ -135,7 +135,6 @@ struct mask_settings {
 	__u32 link;    /* enum mask_link */
 	__u32 snap;    /* bytes of a packet that are inspected */
 	__u32 sample;  /* a packet is taken if a random number of 32 bits is at most this */
-	__u32 bare;    /* packets are given as they are: to measure what masking costs */
 };
 
 /* The key of a period, beside its ciphers. */

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Numbers, permutations and mappings of addresses under a key: twin of crate mask's
- * machine/secrets.rs and mapping/, bit for bit. AES is the kernel's (bpf_crypto_encrypt, Linux
- * 6.10, ecb(aes)); what it gave for addresses and values seen before is remembered.
+ * machine/secrets.rs and mapping/, bit for bit. AES is the kernel's (cipher.h); what it gave for
+ * addresses and values seen before is remembered.
  */
 #ifndef NIGH_MASK_SECRETS_H
 #define NIGH_MASK_SECRETS_H
 
+#include "cipher.h"
 #include "mask_state.h"
 
 /* The purpose of a number: the same value gives another number for each. */
@@ -18,26 +19,11 @@ enum mask_domain {
 
 #define MASK_ROUNDS 8 /* of a permutation */
 
-/* The kernel's; only its name is inspected. Clang 14 tags a pointer to another name of a struct
- * only. */
-struct bpf_crypto_ctx {
-	void *type;
-};
-typedef struct bpf_crypto_ctx mask_ctx;
-const volatile struct bpf_crypto_ctx mask_btf_ctx = {};
-
-extern int bpf_crypto_encrypt(struct bpf_crypto_ctx *ctx, const struct bpf_dynptr *from,
-			      const struct bpf_dynptr *to, const struct bpf_dynptr *siv) __ksym;
-
-struct mask_cipher {
-	mask_ctx __kptr *ctx;
-};
-
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, MASK_PERIODS *MASK_CIPHERS);
 	__type(key, __u32);
-	__type(value, struct mask_cipher);
+	__type(value, struct cipher);
 } mask_ciphers SEC(".maps");
 
 /* The epoch of a result: none after a cipher has failed, so that it is not believed later. */
@@ -50,17 +36,13 @@ static __always_inline __u32 mask_epoch(const struct mask_unit *u)
 __noinline int mask_aes(__u32 cipher, __u32 count)
 {
 	struct mask_unit *u = mask_unit();
-	struct mask_cipher *slot;
-	struct bpf_crypto_ctx *ctx;
-	struct bpf_dynptr blocks;
+	struct cipher *slot;
 
 	if (!u)
 		return 0;
 	cipher += u->period * MASK_CIPHERS;
 	slot = bpf_map_lookup_elem(&mask_ciphers, &cipher);
-	if (!slot || !(ctx = slot->ctx) || count > MASK_BLOCKS ||
-	    bpf_dynptr_from_mem(u->blocks, count * 16, 0, &blocks) ||
-	    bpf_crypto_encrypt(ctx, &blocks, &blocks, NULL))
+	if (!slot || count > MASK_BLOCKS || !cipher_encrypt(slot, u->blocks, count * 16))
 		u->failed = 1;
 	return 0;
 }

@@ -197,4 +197,10 @@ static __always_inline __u32 mask_offset(__u32 at)
 	return at & 0xffff;
 }
 
+/* A length that is not zero, as Linux 6.1 does not see it from a comparison. */
+static __always_inline __u32 mask_length(__u32 length)
+{
+	return mask_offset(length - 1) + 1;
+}
+
 #endif

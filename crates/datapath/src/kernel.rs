@@ -1,6 +1,10 @@
 //! What this kernel can do, found out by trying it and never inferred from its version. Answers are kept, so
 //! what needs a capability must be asked for while it is there.
 
+mod cipher;
+
+pub use cipher::{Cannot, cipher};
+
 use libbpf_rs::libbpf_sys::{self, bpf_insn};
 use std::os::fd::{FromRawFd as _, OwnedFd};
 use std::sync::LazyLock;

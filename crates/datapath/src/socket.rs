@@ -221,7 +221,7 @@ pub(crate) fn set(
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-fn link_address(interface: u32, protocol: u16) -> SockAddr {
+pub(crate) fn link_address(interface: u32, protocol: u16) -> SockAddr {
     let mut storage = SockAddrStorage::zeroed();
     // SAFETY: the storage is larger than a sockaddr_ll, is aligned for every address, and all zeros
     // is a valid sockaddr_ll.

@@ -32,7 +32,7 @@ pub enum Command {
         after_help = "Examples:\n  nigh mask key campus.key\n  nigh mask file --policy research --key campus.key in.pcap out.pcapng\n  nigh mask file --policy research --key-command 'pass show campus' --rotate day in.pcap out.pcapng\n  tcpdump -w - | nigh mask file --policy strict - - | tshark -r -"
     )]
     File(FileArgs),
-    /// Mask the packets of an interface in the kernel, before they reach user space
+    /// Mask the packets of an interface in the kernel, before they reach user space (if the kernel can: see --engine)
     Live(Box<LiveArgs>),
     /// Check whether anything of the original is left in a masked capture; exit code 4 if so, 1 if the check fails
     #[command(
@@ -303,8 +303,9 @@ fn file(args: &FileArgs, json: bool) -> Result<Exit, CliError> {
     let all = || thread::available_parallelism().map_or(1, usize::from);
     let threads = args.threads.map_or_else(all, usize::from);
     let masked = |source| CliError::Mask { path: args.input.clone(), source };
-    let begin =
-        |path| Log::begin(path, &job.record(), &args.input, &args.output).map_err(failed(path));
+    let begin = |path| {
+        Log::begin(path, &job.record(), &args.input, &args.output, None).map_err(failed(path))
+    };
     let mut log = args.log.as_deref().map(begin).transpose()?;
     let result = if is_stream(&args.output) {
         job.run(input, &mut io::stdout(), threads).map_err(masked)
@@ -360,11 +361,16 @@ fn live(args: &LiveArgs, json: bool) -> Result<Exit, CliError> {
     let key = key_for(&args.key, &args.policy, &policy)?;
     let job = Job::new(&policy, key, args.mapping)?.rotated(args.rotate);
     let output = args.output_path();
+    let chosen = args.engine.decide()?;
     let begin = |path| {
-        Log::begin(path, &job.record(), Path::new(&args.interface), output).map_err(failed(path))
+        let input = Path::new(&args.interface);
+        Log::begin(path, &job.record(), input, output, Some(&chosen)).map_err(failed(path))
     };
     let mut log = args.log.as_deref().map(begin).transpose()?;
-    let (summary, result) = match Live::begin(args, &job) {
+    if let Some(warning) = chosen.warning() {
+        eprintln!("warning: {warning}");
+    }
+    let (summary, result) = match Live::begin(args, &job, chosen) {
         Ok(live) => until_its_end(live, args, &job.record()),
         Err(error) => (None, Err(error)),
     };

@@ -12,7 +12,7 @@
 mod batch;
 #[cfg(test)]
 mod tests;
-mod units;
+pub(crate) mod units;
 
 use crate::{
     key::{self, Key, Rotation},

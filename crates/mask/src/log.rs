@@ -7,13 +7,13 @@
 //!
 //! A run that was killed has a beginning and no end. There are no keys in it, only their ids.
 
-use crate::key;
+use crate::{key, live::Chosen};
 use serde::Serialize;
 use std::{
     fmt::Display,
     fs::{self, File, OpenOptions},
     io::{self, Write},
-    os::unix::fs::{MetadataExt, OpenOptionsExt},
+    os::unix::fs::OpenOptionsExt,
     path::Path,
     time::SystemTime,
 };
@@ -41,6 +41,9 @@ struct Line<'a> {
     input: Option<&'a Path>,
     #[serde(skip_serializing_if = "Option::is_none")]
     output: Option<&'a Path>,
+    /// Who masks live packets.
+    #[serde(flatten)]
+    chosen: Option<&'a Chosen>,
     #[serde(skip_serializing_if = "Option::is_none")]
     counts: Option<serde_json::Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -53,7 +56,13 @@ impl Log {
     ///
     /// # Errors
     /// When it cannot be opened or written.
-    pub fn begin(path: &Path, record: &str, input: &Path, output: &Path) -> io::Result<Self> {
+    pub fn begin(
+        path: &Path,
+        record: &str,
+        input: &Path,
+        output: &Path,
+        chosen: Option<&Chosen>,
+    ) -> io::Result<Self> {
         let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
         let run = config::hex::encode(&key::fresh()?[..8]);
         let mut log = Self { file, run };
@@ -61,6 +70,7 @@ impl Log {
             record: Some(record),
             input: Some(input),
             output: Some(output),
+            chosen,
             ..Line::default()
         };
         log.write("begin", line)?;
@@ -93,7 +103,7 @@ impl Log {
         let line = Line {
             event,
             time: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
-            uid: fs::metadata("/proc/self").map_or(u32::MAX, |of| of.uid()),
+            uid: nix::unistd::geteuid().as_raw(),
             login_uid,
             run: &self.run,
             ..line
@@ -109,13 +119,13 @@ impl Log {
 mod tests {
     use super::*;
     use crate::file::Counts;
-    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
     #[test]
     fn runs_are_appended_with_their_beginning_and_their_end() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("log");
-        let begin = || Log::begin(&path, "a record", Path::new("in"), Path::new("out"));
+        let begin = || Log::begin(&path, "a record", Path::new("in"), Path::new("out"), None);
         let counts = Counts { frames: 7, ..Counts::default() };
         let mut first = begin().expect("a log");
         let mut second = begin().expect("a log");

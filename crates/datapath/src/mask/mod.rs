@@ -1,9 +1,12 @@
-//! The mask's programs, `bpf/mask.bpf.c`: packets masked where the kernel has them.
+//! The mask's programs, `bpf/mask.bpf.c`: packets masked where the kernel has them, or copied for this
+//! process to mask where the kernel has no cipher.
 //!
 //! - [`Mask`]: the programs, their keys, where they are attached.
 //! - [`Reader`]: masked packets.
 //! - [`Counts`]: what happened to all packets.
 
+mod copier;
+mod error;
 mod settings;
 mod skeleton;
 #[cfg(test)]
@@ -11,6 +14,7 @@ mod tests;
 
 pub use crate::load::LoadError;
 pub use crate::ring::Pace;
+pub use error::{AttachError, KeyError, TrialError};
 pub use settings::{
     FILTER, FilterInstruction, HEADER, Header, Instruction, KINDS, Keys, Link, MOST, Mapping,
     Operation, SNAP, Settings,
@@ -22,6 +26,7 @@ use crate::{
     load::{Object, log_to_tracing, undisturbed, wait_for_readers},
     ring::Ring,
 };
+use copier::Copier;
 use libbpf_rs::{
     MapCore as _, MapFlags, ProgramInput,
     skel::{OpenSkel as _, SkelBuilder as _},
@@ -35,8 +40,19 @@ use std::{
 };
 use zeroize::Zeroizing;
 
-/// What is loaded. The first version whose `bpf_crypto_encrypt` takes no vector of a cipher without one.
-const OBJECT: Object = Object { name: "mask", kernel: "6.12" };
+/// What is loaded. That version is the first with bpf_ktime_get_tai_ns; [`crate::kernel::cipher`] asks for the
+/// cipher.
+const OBJECT: Object = Object { name: "mask", kernel: "6.1" };
+
+/// Who masks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Engine {
+    /// The kernel, where [`crate::kernel::cipher`] finds a cipher.
+    Kernel,
+    /// This process: packets that are wanted are copied to it as they are.
+    Process,
+}
 
 /// Which packets of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,60 +61,6 @@ pub enum Direction {
     In,
     /// Those that go out.
     Out,
-}
-
-/// The mask could not be put on an interface.
-#[derive(Debug, thiserror::Error)]
-pub enum AttachError {
-    /// Nothing is known of what its packets begin with.
-    #[error(
-        "the packets of interface {ifindex} begin with a header of hardware type {kind}: the mask knows Ethernet and raw IP (TUN, IP tunnels)"
-    )]
-    Link {
-        /// The interface.
-        ifindex: u32,
-        /// linux/if_arp.h, ARPHRD_*.
-        kind: u16,
-    },
-    /// The kernel refuses.
-    #[error(
-        "cannot attach the mask to interface {ifindex}: {source}; it needs an interface of this network namespace, CAP_NET_ADMIN, CAP_BPF and Linux 6.12"
-    )]
-    Refused {
-        /// The interface.
-        ifindex: u32,
-        /// The kernel's answer.
-        source: io::Error,
-    },
-}
-
-/// A key could not be set.
-#[derive(Debug, thiserror::Error)]
-pub enum KeyError {
-    /// The kernel has no such cipher.
-    #[error(
-        "the kernel has no cipher ecb(aes) for programs (error {0}): it needs CONFIG_CRYPTO_AES, CONFIG_CRYPTO_ECB and Linux 6.12"
-    )]
-    Cipher(i32),
-    /// The kernel refuses.
-    #[error("cannot set the key of the mask's programs: {0}")]
-    Refused(#[from] libbpf_rs::Error),
-}
-
-/// A packet could not be tried.
-#[derive(Debug, thiserror::Error)]
-pub enum TrialError {
-    /// The kernel refuses.
-    #[error("the kernel refuses to run the mask on a packet of {length} bytes: {source}")]
-    Refused {
-        /// Length of the packet.
-        length: usize,
-        /// The kernel's answer.
-        source: libbpf_rs::Error,
-    },
-    /// The ring could not be read.
-    #[error("cannot read the mask's ring: {0}")]
-    Ring(#[from] io::Error),
 }
 
 /// What packets of an interface begin with, if it is known, in the calling thread's network namespace.
@@ -125,7 +87,9 @@ pub fn link_of(ifindex: u32) -> Result<Link, AttachError> {
 /// The programs. When this is dropped they are gone, and what they remembered is wiped.
 pub struct Mask {
     skeleton: MaskSkel<'static>,
+    engine: Engine,
     links: Vec<Attached>,
+    copiers: Vec<Copier>,
     ring_bytes: usize,
 }
 
@@ -140,7 +104,7 @@ impl Mask {
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub fn open(settings: &Settings) -> Result<Self, LoadError> {
+    pub fn open(settings: &Settings, engine: Engine) -> Result<Self, LoadError> {
         log_to_tracing();
         // As in the gate: the skeleton borrows this storage for as long as it lives.
         let storage = Box::leak(Box::new(MaybeUninit::uninit()));
@@ -149,15 +113,31 @@ impl Mask {
         if let Some(data) = open.maps.rodata_data.as_deref_mut() {
             settings.write(&mut data.mask_settings);
         }
+        let masks = engine == Engine::Kernel;
+        let programs = &mut open.progs;
+        for (program, is_used) in [
+            (&mut programs.mask_incoming, masks),
+            (&mut programs.mask_outgoing, masks),
+            (&mut programs.mask_trial, masks),
+            (&mut programs.mask_set_key, masks),
+            (&mut programs.mask_copy_incoming, !masks),
+            (&mut programs.mask_copy_outgoing, !masks),
+            (&mut programs.mask_copy_trial, !masks),
+        ] {
+            program.set_autoload(is_used);
+        }
+        open.maps.mask_ciphers.set_autocreate(masks).map_err(error)?;
         let processors = libbpf_rs::num_possible_cpus().map_err(error)?;
         open.maps.mask_units.set_max_entries(processors as u32).map_err(error)?;
         open.maps.mask_ring.set_max_entries(settings.ring_bytes).map_err(error)?;
         let skeleton = undisturbed(|| open.load()).map_err(error)?;
-        Ok(Self { skeleton, links: Vec::new(), ring_bytes: settings.ring_bytes as usize })
+        let ring_bytes = settings.ring_bytes as usize;
+        Ok(Self { skeleton, engine, links: Vec::new(), copiers: Vec::new(), ring_bytes })
     }
 
     /// Sets the key of packets from a time on, in nanoseconds of CLOCK_TAI. There are two slots, 0 and 1,
     /// of which that one is used whose time came last. `epoch` is another number for each key, and not 0.
+    /// Where this process masks, the kernel only notes the epoch.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -168,10 +148,20 @@ impl Mask {
         epoch: u32,
         keys: &Keys,
     ) -> Result<(), KeyError> {
-        use types::mask_cipher_name as name;
         // The slot is not used while its ciphers change.
         self.write_period(slot, types::mask_period { begins_ns: u64::MAX, ..Default::default() })?;
         wait_for_readers();
+        let mut period = types::mask_period { begins_ns, epoch, ..Default::default() };
+        if self.engine == Engine::Kernel {
+            self.set_ciphers(slot, keys)?;
+            period.pad = [(keys.pad >> 64) as u64, keys.pad as u64];
+        }
+        self.write_period(slot, period)?;
+        Ok(())
+    }
+
+    fn set_ciphers(&self, slot: u32, keys: &Keys) -> Result<(), KeyError> {
+        use types::mask_cipher_name as name;
         let ciphers = [
             (name::MASK_NUMBERS, &keys.numbers),
             (name::MASK_FIRST, &keys.first),
@@ -188,8 +178,6 @@ impl Mask {
                 return Err(KeyError::Cipher(answer.return_value as i32));
             }
         }
-        let pad = [(keys.pad >> 64) as u64, keys.pad as u64];
-        self.write_period(slot, types::mask_period { begins_ns, pad, epoch, reserved: 0 })?;
         Ok(())
     }
 
@@ -209,6 +197,16 @@ impl Mask {
     /// When the kernel refuses.
     pub fn attach(&mut self, ifindex: u32, direction: Direction) -> Result<(), AttachError> {
         let programs = &self.skeleton.progs;
+        if self.engine == Engine::Process {
+            let program = match direction {
+                Direction::In => &programs.mask_copy_incoming,
+                Direction::Out => &programs.mask_copy_outgoing,
+            };
+            let copier = Copier::attach(program.as_fd(), ifindex, direction)
+                .map_err(|source| AttachError::Socket { ifindex, source })?;
+            self.copiers.push(copier);
+            return Ok(());
+        }
         let (program, hook) = match direction {
             Direction::In => (&programs.mask_incoming, Hook::Ingress),
             Direction::Out => (&programs.mask_outgoing, Hook::Egress),
@@ -223,11 +221,13 @@ impl Mask {
     /// Whether it is still on its interfaces: not after one was deleted.
     pub fn is_attached(&self) -> bool {
         self.links.iter().all(|link| link.interface() != 0)
+            && self.copiers.iter().all(Copier::is_attached)
     }
 
     /// Takes the mask off all interfaces; what it has masked can still be read.
     pub fn detach(&mut self) {
         self.links.clear();
+        self.copiers.clear();
     }
 
     /// The end at which masked packets come out. There must be one at most.
@@ -267,7 +267,7 @@ impl Mask {
         })
     }
 
-    /// Masks one packet, of about 3,500 bytes at most, and gives what is left of it; nothing if the filter
+    /// Masks or copies one packet, of about 3,500 bytes at most, and gives the result; nothing if the filter
     /// does not want it. `number` is the packet's in its data set.
     ///
     /// # Errors
@@ -285,7 +285,10 @@ impl Mask {
         frame.extend([0; 4]);
         frame.extend(packet);
         let input = ProgramInput { data_in: Some(&frame), ..ProgramInput::default() };
-        let program = &self.skeleton.progs.mask_trial;
+        let program = match self.engine {
+            Engine::Kernel => &self.skeleton.progs.mask_trial,
+            Engine::Process => &self.skeleton.progs.mask_copy_trial,
+        };
         program
             .test_run(input)
             .map_err(|source| TrialError::Refused { length: packet.len(), source })?;
@@ -298,7 +301,7 @@ impl Mask {
 
 impl Drop for Mask {
     fn drop(&mut self) {
-        self.links.clear();
+        self.detach();
         wait_for_readers();
         // Addresses and their mappings; the kernel wipes the ciphers' keys itself.
         let units = &self.skeleton.maps.mask_units;
@@ -342,7 +345,7 @@ impl Counts {
     }
 }
 
-/// A masked packet.
+/// A masked packet, or a copy where this process masks.
 #[derive(Clone, Copy, Debug)]
 pub struct Masked<'a> {
     /// When it was seen, in nanoseconds of CLOCK_TAI.

@@ -144,8 +144,6 @@ pub struct Settings {
     pub snap: u32,
     /// One of so many packets is taken, at random.
     pub sample: u32,
-    /// Packets are given as they are: to measure what masking costs.
-    pub bare: bool,
     /// Bytes of the ring: a power of two.
     pub ring_bytes: u32,
 }
@@ -192,7 +190,6 @@ impl Settings {
         to.link = self.link.code();
         to.snap = self.snap.min(SNAP);
         to.sample = u32::MAX / self.sample.max(1);
-        to.bare = u32::from(self.bare);
     }
 }
 

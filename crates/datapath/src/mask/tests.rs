@@ -31,7 +31,6 @@ fn settings(mapping: Mapping) -> Settings {
         filter: Vec::new(),
         snap: SNAP,
         sample: 1,
-        bare: false,
         ring_bytes: 1 << 16,
     }
 }
@@ -65,7 +64,7 @@ mod root {
         };
         for mapping in [Mapping::CryptoPan, Mapping::IpcryptPfx] {
             let open = || {
-                let mask = Mask::open(&settings(mapping)).expect("programs");
+                let mask = Mask::open(&settings(mapping), Engine::Kernel).expect("programs");
                 mask.set_key(0, 0, 1, &KEYS).expect("a key");
                 let reader = mask.reader().expect("a ring");
                 (mask, reader)

@@ -1,6 +1,6 @@
-//! Packets a second of an interface, masked in the kernel and written to a file in memory, beside the same
-//! without the mask. The sender has one core with all that the kernel does for it and for the receiver, the
-//! program that writes has another one.
+//! Packets a second of an interface, masked in the kernel or in this process and written to a file in memory,
+//! beside the same without the mask. The sender has one core with all that the kernel does for it and for the
+//! receiver, the program that writes has another one.
 //!
 //! There are two loads: one of many hosts, as fast as a packet socket sends them; and one that is made in the
 //! kernel, of two hosts, as fast as the interface takes it.
@@ -9,7 +9,7 @@ use crate::captures;
 use datapath::{
     blast::{self, PassGuard, Request, Sender},
     clock::monotonic_ns,
-    mask::{Direction, Mask, Masked, Pace, Settings},
+    mask::{Direction, Engine, Mask, Masked, Pace},
     socket::{Receive, Socket},
 };
 use mask::{
@@ -17,7 +17,7 @@ use mask::{
         self,
         output::{Files, Head, Output, Packet, Rotation},
     },
-    machine::{Link, MappingName},
+    machine::{Link, MappingName, Secrets, Unit},
     policy::Policy,
 };
 use nix::{
@@ -57,6 +57,9 @@ enum Load {
     Kernel,
 }
 
+/// What is done with packets: a policy, by whom; without one they are written as they are.
+type Way = (Option<&'static str>, Engine);
+
 /// What one run gave, in packets: a second, and in a hundred lost.
 struct Run {
     rate: f64,
@@ -67,22 +70,31 @@ struct Run {
 pub(crate) fn measure(figures: &mut Figures) -> Result<(), Failure> {
     let frames = frames();
     for (load, name) in [(Load::Socket, "many hosts"), (Load::Kernel, "made in the kernel")] {
-        let mut best = [0.0_f64; 3];
-        let mut lost = [0.0_f64; 3];
+        let ways: [Way; 4] = [
+            (None, Engine::Process),
+            (Some("research"), Engine::Kernel),
+            (Some("strict"), Engine::Kernel),
+            (Some("research"), Engine::Process),
+        ];
+        let mut best = [0.0_f64; 4];
+        let mut lost = [0.0_f64; 4];
         for _ in 0..ROUNDS {
-            for (n, policy) in ["bare", "research", "strict"].into_iter().enumerate() {
-                let run = run(policy, load, &frames)?;
+            for (n, way) in ways.into_iter().enumerate() {
+                let run = run(way, load, &frames)?;
                 if run.rate > best[n] {
                     (best[n], lost[n]) = (run.rate, run.lost);
                 }
             }
         }
-        let [bare, research, strict] = best;
+        let [bare, research, strict, process] = best;
         figures.add(&format!("live, {name}: without the mask"), bare / 1e6, "Mpps", None);
         figures.add(&format!("live, {name}: lost of it"), lost[0], "%", None);
         figures.add(&format!("live, {name}: research"), research / 1e6, "Mpps", None);
         figures.add(&format!("live, {name}: lost of it, research"), lost[1], "%", None);
         figures.add(&format!("live, {name}: strict"), strict / 1e6, "Mpps", None);
+        let by_process = format!("live, {name}: research, by the process");
+        figures.add(&by_process, process / 1e6, "Mpps", None);
+        figures.add(&format!("live, {name}: lost of it, by the process"), lost[3], "%", None);
         let part = research / bare;
         figures.add(&format!("live, {name}: part that research takes"), part, "", Some("0.85"));
     }
@@ -103,7 +115,7 @@ fn frames() -> Vec<u8> {
     frames
 }
 
-fn run(policy: &str, load: Load, frames: &[u8]) -> Result<Run, Failure> {
+fn run((policy, engine): Way, load: Load, frames: &[u8]) -> Result<Run, Failure> {
     let [host, talker] = ["bench-mask", "bench-talker"].map(Namespace::new);
     let (host, talker) = (host?, talker?);
     for each in [&host, &talker] {
@@ -113,14 +125,13 @@ fn run(policy: &str, load: Load, frames: &[u8]) -> Result<Run, Failure> {
         End::new(&host, "eth0").address("192.0.2.1/30").mac("02:00:00:00:00:01"),
         End::new(&talker, "eth0").address("192.0.2.2/30").mac("02:00:00:00:00:02"),
     )?;
-    let bare = policy == "bare";
-    let program = Policy::shipped(if bare { "strict" } else { policy }).ok_or("none")?.compile()?;
-    let name = MappingName::CryptoPan;
-    let settings = Settings { bare, ..live::settings(&program, name, Link::Ethernet)? };
+    let program = Policy::shipped(policy.unwrap_or("strict")).ok_or("none")?.compile()?;
+    let (name, key) = (MappingName::CryptoPan, Zeroizing::new([7; 32]));
+    let settings = live::settings(&program, name, Link::Ethernet)?;
     let (mut mask, _guard) = host.enter(|| -> Result<_, Failure> {
         let ifindex = if_nametoindex("eth0")?;
-        let mut mask = Mask::open(&settings)?;
-        mask.set_key(0, 0, 1, &live::keys(&Zeroizing::new([7; 32]), name))?;
+        let mut mask = Mask::open(&settings, engine)?;
+        mask.set_key(0, 0, 1, &live::keys(&key, name))?;
         mask.attach(ifindex, Direction::In)?;
         Ok((mask, PassGuard::attach(ifindex)?))
     })?;
@@ -130,6 +141,9 @@ fn run(policy: &str, load: Load, frames: &[u8]) -> Result<Run, Failure> {
     let path = folder.path().join("out.pcapng");
     let files = Files::create(head, &path, Rotation::default(), SystemTime::now())?;
     let mut output = Output::Files(files);
+    let masks = policy.is_some() && engine == Engine::Process;
+    let secrets = masks.then(|| Secrets::new(&key, name)).transpose()?;
+    let mut unit = secrets.map(|secrets| Unit::new(program, secrets));
     let over = AtomicBool::new(false);
     let (taken, elapsed) = thread::scope(|scope| -> Result<_, Failure> {
         let sender = scope.spawn(|| -> Result<(), Failure> {
@@ -142,6 +156,7 @@ fn run(policy: &str, load: Load, frames: &[u8]) -> Result<Run, Failure> {
         });
         pin(1)?;
         let (begun, mut taken, mut failed) = (Instant::now(), 0, None);
+        let mut room = Vec::new();
         loop {
             let was_over = over.load(Ordering::Relaxed);
             let pace = Pace {
@@ -150,8 +165,12 @@ fn run(policy: &str, load: Load, frames: &[u8]) -> Result<Run, Failure> {
                 most: 1 << 14,
             };
             let count = reader.read(pace, |masked| {
-                let Masked { at_ns, length, bytes, .. } = masked;
+                let Masked { at_ns, length, mut bytes, .. } = masked;
                 let direction = Direction::In;
+                if let Some(unit) = &mut unit {
+                    unit.mask(Link::Ethernet, bytes, 0, &mut room);
+                    bytes = &room;
+                }
                 let packet = Packet { at_ns, length, direction, comment: None, bytes };
                 failed = failed.take().or(output.packet(&packet).err());
             })?;

@@ -7,19 +7,19 @@ use crate::machine::Unit;
 const KEPT: usize = 2;
 
 /// Makes a unit when a period comes up, and wipes the secrets of those that are past.
-pub(super) struct Units<'a> {
+pub(crate) struct Units<'a> {
     job: &'a Job,
     /// With their periods, the last one first.
     kept: Vec<(u64, Unit)>,
 }
 
 impl<'a> Units<'a> {
-    pub(super) fn new(job: &'a Job) -> Self {
+    pub(crate) fn new(job: &'a Job) -> Self {
         Self { job, kept: Vec::with_capacity(KEPT) }
     }
 
     /// The unit of a period.
-    pub(super) fn of(&mut self, period: u64) -> &mut Unit {
+    pub(crate) fn of(&mut self, period: u64) -> &mut Unit {
         match self.kept.iter().position(|(of, _)| *of == period) {
             Some(index) => self.kept[..=index].rotate_right(1),
             None => {

@@ -35,7 +35,6 @@ pub fn settings(
         filter: Vec::new(),
         snap: kernel::SNAP,
         sample: 1,
-        bare: false,
         ring_bytes: RING,
     })
 }

@@ -1,12 +1,16 @@
-//! Packets of an interface, masked in the kernel before anything of them gets here.
+//! Packets of an interface, masked in the kernel before anything of them gets here; or in this process, where
+//! the kernel has no cipher.
 //!
 //! ```text
-//! interface -> engine in the kernel: sample, filter, mask -> ring -> output: files, a pipe, a TAP device
+//! interface -> engine in the kernel: sample, filter, mask -> ring         -> output: files, a pipe, a TAP device
+//! interface -> kernel: sample, filter, copy               -> ring -> mask -> output
 //! ```
 
+mod choice;
 mod clock;
 mod engine;
 pub mod filter;
+mod masker;
 pub mod options;
 pub mod output;
 mod periods;
@@ -14,6 +18,7 @@ mod run;
 #[cfg(test)]
 mod tests;
 
+pub use choice::{Choice, Chosen};
 pub use engine::{keys, settings};
 pub use run::{Live, Summary};
 
@@ -25,12 +30,17 @@ use std::io;
 pub enum LiveError {
     /// The policy names what only files can have masked.
     #[error(
-        "the policy names {part} of the application layer, which the kernel does not mask: remove the line, or capture by other means and mask the file with `nigh mask file`"
+        "the policy names {part} of the application layer, which is not masked in live traffic: remove the line, or capture by other means and mask the file with `nigh mask file`"
     )]
     Application {
         /// The first part that it names.
         part: &'static str,
     },
+    /// The kernel is to mask, and cannot.
+    #[error(
+        "this kernel {0}, so it cannot mask packets: without `--engine kernel`, this process masks them, and gets their original bytes"
+    )]
+    Lacks(String),
     /// The programs could not be loaded.
     #[error(transparent)]
     Load(#[from] kernel::LoadError),

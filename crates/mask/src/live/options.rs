@@ -1,6 +1,9 @@
 //! The arguments of `nigh mask live`.
 
-use super::output::{Device, Files, Head, Output, OutputError, Pipe, Rotation};
+use super::{
+    Choice,
+    output::{Device, Files, Head, Output, OutputError, Pipe, Rotation},
+};
 use crate::{key, machine::MappingName};
 use clap::{Args, ValueEnum, value_parser};
 use std::{
@@ -40,6 +43,9 @@ pub struct LiveArgs {
     /// Bytes of a packet to inspect; longer packets are cut
     #[arg(long, value_name = "BYTES", default_value_t = 65_535, value_parser = config::bytes::<u32>(64..=65_535))]
     pub snap: u32,
+    /// Who masks
+    #[arg(long, value_enum, default_value_t = Choice::Auto)]
+    pub engine: Choice,
     /// Where masked packets go.
     #[command(flatten)]
     pub target: Target,
@@ -185,6 +191,8 @@ mod tests {
         assert_eq!((live.sample, live.snap, live.direction), (1, 65_535, Direction::Both));
         assert_eq!(parse("--write - --snap 64KB").expect("arguments").snap, 64_000);
         assert!(live.filter.is_none() && live.duration.is_none() && live.count.is_none());
+        assert_eq!(live.engine, Choice::Auto);
+        assert_eq!(parse("--write - --engine kernel").expect("arguments").engine, Choice::Kernel);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Which key is used when: one for all, or one for each period of UTC, key to the kernel ahead of time.
+//! Which key is used when: one for all, or one for each period of UTC, given to the kernel ahead of time.
 
 #[cfg(test)]
 mod tests;
@@ -18,13 +18,13 @@ pub(super) struct Periods {
     current: u64,
     /// How far CLOCK_TAI is before CLOCK_REALTIME.
     tai: Duration,
-    /// The keys that were key last.
+    /// The keys that were given last.
     keys: VecDeque<ActiveKey>,
     /// The number that the last packet's key had.
     seen: u32,
 }
 
-/// A key that the kernel was key.
+/// A key that the kernel was given.
 #[derive(Clone, Copy, Debug)]
 struct ActiveKey {
     number: u32,
@@ -109,11 +109,12 @@ impl Periods {
         Ok(())
     }
 
-    /// Whether the key of this number is that of a time of CLOCK_TAI, in nanoseconds. It is not where the
-    /// clock was set, or where this process stood still for a period, until the kernel is key other keys.
-    pub(super) fn is_of(&self, number: u32, at_ns: u64) -> bool {
-        let key = self.keys.iter().find(|key| key.number == number);
-        key.is_some_and(|key| (key.from_ns..key.until_ns).contains(&at_ns))
+    /// When the period of the key of this number began, in seconds since 1970, if the key is that of a time
+    /// of CLOCK_TAI, in nanoseconds. It is not where the clock was set, or where this process stood still for
+    /// a period, until the kernel is given other keys.
+    pub(super) fn of(&self, number: u32, at_ns: u64) -> Option<u64> {
+        let key = self.keys.iter().find(|key| key.number == number)?;
+        (key.from_ns..key.until_ns).contains(&at_ns).then_some(key.start)
     }
 
     /// The comment on a packet under the key of this number, if it is the first one of a period.

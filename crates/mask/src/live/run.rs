@@ -1,10 +1,11 @@
 //! From the interface to the output, until somebody says that it is enough.
 
 use super::{
-    LiveError,
+    Chosen, LiveError,
     clock::Clock,
     engine,
     filter::Filter,
+    masker::Masker,
     options::{Direction, LiveArgs},
     output::{Head, Output, Packet, Statistics},
     periods::Periods,
@@ -12,7 +13,7 @@ use super::{
 use crate::{counted::counted, file::Job, machine::Link, policy::Time};
 use datapath::{
     capabilities,
-    mask::{self as kernel, Counts, Mask, Masked, Pace, Reader, Settings},
+    mask::{self as kernel, Counts, Engine, Mask, Masked, Pace, Reader, Settings},
 };
 use nix::sys::signal::{SigSet, Signal};
 use serde::Serialize;
@@ -36,8 +37,11 @@ const WAIT: Duration = Duration::from_millis(100);
 const MOST: usize = 1 << 14;
 
 /// What happened to all packets.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Summary {
+    /// Who masked.
+    #[serde(flatten)]
+    pub chosen: Chosen,
     /// In the kernel.
     #[serde(flatten)]
     pub seen: Counts,
@@ -53,9 +57,12 @@ pub struct Summary {
 
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { seen, output, beyond_limit, lost_period, seconds } = self;
+        let Self { chosen, seen, output, beyond_limit, lost_period, seconds } = self;
         let packets = counted(output.packets, "packet", "packets");
         write!(f, "{packets} masked and written in {seconds:.1} s")?;
+        if chosen.engine == Engine::Process {
+            write!(f, ", by this process, which original bytes reached")?;
+        }
         for (count, why) in [
             (seen.not_wanted, "not matched by the filter"),
             (seen.not_in_sample, "not in the sample"),
@@ -83,7 +90,10 @@ impl fmt::Display for Summary {
 /// Packets of an interface in flight to an output.
 pub struct Live<'a> {
     job: &'a Job,
+    chosen: Chosen,
     mask: Mask,
+    /// Where this process masks.
+    masker: Option<Masker<'a>>,
     reader: Reader,
     periods: Periods,
     output: Output,
@@ -104,7 +114,9 @@ impl<'a> Live<'a> {
     /// # Errors
     /// When the interface is not there or not known, the filter is none, the kernel refuses, or there is no
     /// output.
-    pub fn begin(args: &LiveArgs, job: &'a Job) -> Result<Self, LiveError> {
+    pub fn begin(args: &LiveArgs, job: &'a Job, chosen: Chosen) -> Result<Self, LiveError> {
+        // Nobody reads keys or packets out of its memory, and no core file has them.
+        nix::sys::prctl::set_dumpable(false).map_err(io::Error::from)?;
         let signals = block_signals()?;
         let ifindex = nix::net::if_::if_nametoindex(args.interface.as_str())
             .map_err(|_| LiveError::NoInterface(args.interface.clone()))?;
@@ -122,7 +134,8 @@ impl<'a> Live<'a> {
             sample: args.sample,
             ..engine::settings(job.program(), job.mapping(), link)?
         };
-        let mut mask = Mask::open(&settings)?;
+        let mut mask = Mask::open(&settings, chosen.engine)?;
+        let masker = (chosen.engine == Engine::Process).then(|| Masker::new(job, link));
         let clock = Clock::read()?;
         let periods = Periods::begin(job, &mask, &clock)?;
         let output = args.open(Head::new(job.record(), link, args.snap))?;
@@ -142,7 +155,9 @@ impl<'a> Live<'a> {
         let (beyond_limit, lost_period, first) = (0, 0, None);
         Ok(Self {
             job,
+            chosen,
             mask,
+            masker,
             reader,
             periods,
             output,
@@ -205,8 +220,8 @@ impl<'a> Live<'a> {
         let counts = self.mask.counts().map_err(LiveError::from);
         let (output, ended) = self.output.end();
         let seen = counts.as_ref().copied().unwrap_or_default();
-        let Self { beyond_limit, lost_period, .. } = self;
-        let summary = Summary { seen, output, beyond_limit, lost_period, seconds };
+        let Self { chosen, beyond_limit, lost_period, .. } = self;
+        let summary = Summary { chosen, seen, output, beyond_limit, lost_period, seconds };
         let result = passed_on.and(counts.map(drop)).and(ended.map_err(LiveError::from));
         (summary, result)
     }
@@ -215,6 +230,7 @@ impl<'a> Live<'a> {
     fn pass_on(&mut self, timeout: Duration) -> Result<usize, LiveError> {
         let Self {
             job,
+            masker,
             reader,
             periods,
             output,
@@ -232,10 +248,10 @@ impl<'a> Live<'a> {
                 *beyond_limit += 1;
                 return;
             }
-            if !periods.is_of(masked.epoch, masked.at_ns) {
+            let Some(period) = periods.of(masked.epoch, masked.at_ns) else {
                 *lost_period += 1;
                 return;
-            }
+            };
             *room -= 1;
             let seen = clock.since_1970(masked.at_ns);
             let comment = periods.comment(job, masked.epoch);
@@ -248,7 +264,10 @@ impl<'a> Live<'a> {
                 length: masked.length,
                 direction: masked.direction,
                 comment: comment.as_deref(),
-                bytes: masked.bytes,
+                bytes: match masker {
+                    Some(masker) => masker.mask(period, masked.bytes),
+                    None => masked.bytes,
+                },
             };
             failed = output.packet(&packet).err();
         })?;

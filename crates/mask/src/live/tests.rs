@@ -1,5 +1,7 @@
 //! Both engines give the same, byte for byte: for the recordings, packets with planted secrets nested and
-//! cut everywhere, and random changes of both.
+//! cut everywhere, and random changes of both. Those of [`process`] need no cipher in the kernel.
+
+mod process;
 
 use super::{
     engine::{instructions, keys, settings},
@@ -15,7 +17,7 @@ use crate::{
     policy::{Policy, SHIPPED},
 };
 use capture::Item;
-use datapath::mask::{self as kernel, Mask, Reader, Settings};
+use datapath::mask::{self as kernel, Engine, Mask, Reader, Settings};
 use std::{
     fs,
     path::Path,
@@ -69,7 +71,7 @@ time = "keep"
 "vxlan.vni" = { permute = 8 }
 "#;
 
-/// The same policy in both engines.
+/// The same policy in both engines; or in user space and the programs that copy packets to it.
 struct Both {
     user: Unit,
     kernel: Mask,
@@ -79,17 +81,18 @@ struct Both {
 
 impl Both {
     fn new(policy: &str, name: MappingName) -> Self {
-        Self::filtered(policy, name, None)
+        Self::filtered(policy, name, None, Engine::Kernel)
     }
 
-    fn filtered(policy: &str, name: MappingName, filter: Option<&Filter>) -> Self {
+    fn filtered(policy: &str, name: MappingName, filter: Option<&Filter>, engine: Engine) -> Self {
         let key: Key = Zeroizing::new(std::array::from_fn(|n| 7 * n as u8));
         let program = Policy::read(policy).expect("a policy").compile().expect("a program");
         let settings = Settings {
             filter: filter.map_or_else(Vec::new, instructions),
             ..settings(&program, name, Link::Ethernet).expect("nothing of the application layer")
         };
-        let kernel = Mask::open(&settings).expect("this takes root and Linux 6.12");
+        let kernel =
+            Mask::open(&settings, engine).expect("this takes root and, but for process, a cipher");
         kernel.set_key(0, 0, 1, &keys(&key, name)).expect("a key");
         let reader = kernel.reader().expect("a ring");
         let user = Unit::new(program, Secrets::new(&key, name).expect("a key"));
@@ -254,6 +257,10 @@ fn both_engines_give_the_same_by_each_operation_on_every_field() {
 
 #[test]
 fn the_kernel_filters_as_user_space_does() {
+    filters_as_user_space_does(Engine::Kernel);
+}
+
+fn filters_as_user_space_does(engine: Engine) {
     let packets = recorded();
     for expression in [
         "tcp",
@@ -271,7 +278,7 @@ fn the_kernel_filters_as_user_space_does() {
     ] {
         let filter = Filter::compile(expression, Link::Ethernet).expect(expression);
         let (strict, name) = (SHIPPED[0].1, MappingName::CryptoPan);
-        let mut both = Both::filtered(strict, name, Some(&filter));
+        let mut both = Both::filtered(strict, name, Some(&filter), engine);
         let mut taken = 0;
         for (link, packet) in &packets {
             if *link != Link::Ethernet || packet.len() > 3000 {

@@ -56,7 +56,7 @@ impl Trial {
     fn used(&self, now_ns: u64) -> Option<[u8; 16]> {
         let at_ns = now_ns + self.tai_s * NS;
         let (number, key) = self.kernel.choose(at_ns)?;
-        self.periods.is_of(number, at_ns).then_some(key)
+        self.periods.of(number, at_ns).map(|_| key)
     }
 
     /// The key of this time's period.
