@@ -90,7 +90,7 @@ static __always_inline int gate_pass(struct __sk_buff *skb, struct gate_counts *
 		skb->priority = GATE_CLASSES | limit;
 		if (hook == GATE_FROM_INTERNAL && queue) {
 			gate_done(counts, what == GATE_COUNTS ? what : GATE_REDIRECTED, 0);
-			return bpf_redirect(queue, 0);
+			return queue == GATE_QUEUE_BEHIND ? TCX_NEXT : bpf_redirect(queue, 0);
 		}
 	}
 	return gate_done(counts, what, TCX_NEXT);
@@ -552,6 +552,16 @@ int gate_driver(struct xdp_md *ctx)
 		return gate_done(counts, GATE_PASS_UNDECIDED, XDP_PASS);
 	__sync_fetch_and_add(&refusal->refused, 1);
 	return gate_done(counts, GATE_DROP_CACHE, XDP_DROP);
+}
+
+/*
+ * Is this packet to queue in a class? For a filter behind gate_from_internal, whose action sends
+ * those through their device: an IFB device drops what a program sends there before Linux 6.4.
+ */
+SEC("tc")
+int gate_limited(struct __sk_buff *skb)
+{
+	return (skb->priority & 0xffff0000) == GATE_CLASSES ? -1 : 0;
 }
 
 /*

@@ -71,16 +71,17 @@ enum gate_action {
 };
 
 enum gate_limits {
-	GATE_NOBODY = 2,	       /* no index of a side: not known yet */
-	GATE_HEARTBEAT_MS = 2000,      /* user space is gone when it was silent for so long */
-	GATE_MARK = 0x6e676174,	       /* the mark of packets that the gate sends round */
-	GATE_MARK_BACK = 0x6e676175,   /* of those that are to come in from internal hosts again */
-	GATE_CLASSES = 0x6e690000,     /* major number of the classes that packets queue in */
-	GATE_UNREACHABLES = 16,	       /* ICMP errors that are sent at most within one jiffy */
-	GATE_RESETS = 16,	       /* segments of a side that go on as resets at most */
-	GATE_INTERNALS = 8,	       /* internal interfaces */
-	GATE_RECORD_LARGEST = 0x10800, /* bytes of the largest record */
-	GATE_WINDOW = 0x10000,	       /* see GATE_BRIEF */
+	GATE_NOBODY = 2,		/* no index of a side: not known yet */
+	GATE_HEARTBEAT_MS = 2000,	/* user space is gone when it was silent for so long */
+	GATE_MARK = 0x6e676174,		/* the mark of packets that the gate sends round */
+	GATE_MARK_BACK = 0x6e676175,	/* of those that are to come in from internal hosts again */
+	GATE_CLASSES = 0x6e690000,	/* major number of the classes that packets queue in */
+	GATE_UNREACHABLES = 16,		/* ICMP errors that are sent at most within one jiffy */
+	GATE_RESETS = 16,		/* segments of a side that go on as resets at most */
+	GATE_INTERNALS = 8,		/* internal interfaces */
+	GATE_QUEUE_BEHIND = 0xffffffff, /* see struct gate_control */
+	GATE_RECORD_LARGEST = 0x10800,	/* bytes of the largest record */
+	GATE_WINDOW = 0x10000,		/* see GATE_BRIEF */
 };
 
 /* How the packets of one side of a flow that may pass are treated; bits. */
@@ -163,7 +164,11 @@ struct gate_control {
 	__u32 drop_on_failure;
 	__u32 budget; /* first packets with payload that are copied of a flow */
 	__u32 hold;   /* what is undecided is held */
-	__u32 queue;  /* the device where what comes from internal hosts queues; 0: none */
+	/*
+	 * The device where what comes from internal hosts queues; 0: none. GATE_QUEUE_BEHIND: the
+	 * filter behind this program sends it there, as gate_limited says.
+	 */
+	__u32 queue;
 	__u32 internal[GATE_INTERNALS]; /* the internal interfaces, the rest 0 */
 	__u32 version;			/* of what is kept: a sum of this file and gate_state.h */
 };

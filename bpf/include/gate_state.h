@@ -64,8 +64,8 @@ struct {
 } gate_control SEC(".maps");
 
 /*
- * Interfaces that have the programs as filters, which are not pinned as links are. Programs do not use
- * this; the kernel takes out an interface that is deleted, in whichever network namespace.
+ * Interfaces that have the programs as filters, which are not pinned as links are. Programs do not
+ * use this; the kernel takes out an interface that is deleted, in whichever network namespace.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_DEVMAP);

@@ -4,15 +4,19 @@
 //! name. One that is to go with its process is named at random, and the process has a Unix socket of
 //! that name in the interface's network namespace; so the next process sees whose process was killed.
 //!
+//! Before Linux 6.4 a program cannot send packets through an IFB device; the action mirred (tc-mirred(8))
+//! of a filter behind it can.
+//!
 //! Programs return TC_ACT_UNSPEC (-1, TCX_NEXT), after which the kernel tries the next filter.
 
 use crate::{link::Hook, load, shaper::netlink::Netlink};
-use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
+use netlink_packet_core::{DefaultNla, Emitable as _, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
 use netlink_packet_route::{
     RouteNetlinkMessage as Message,
     tc::{
-        TcAttribute, TcBpfFlags, TcFilterBpf, TcFilterBpfOption, TcHandle, TcHeader, TcMessage,
-        TcOption,
+        TcAction, TcActionAttribute, TcActionMirror, TcActionMirrorOption, TcActionOption,
+        TcActionType, TcAttribute, TcBpfFlags, TcFilterBpf, TcFilterBpfOption, TcHandle, TcHeader,
+        TcMessage, TcMirror, TcOption,
     },
 };
 use std::{
@@ -29,6 +33,10 @@ use std::{
 const KIND: &str = "clsact";
 const HANDLE: TcHandle = TcHandle { major: 0xffff, minor: 0 };
 const PLACE: TcHandle = TcHandle { major: 0xffff, minor: 0xfff1 };
+/// The actions of a filter (linux/pkt_cls.h, TCA_BPF_ACT).
+const ACTIONS: u16 = 1;
+/// What follows a filter's name in the name of the one behind it that sends packets through a device.
+const BEHIND: &str = "/through";
 /// The preference that the kernel gives to the first filter that has none of its own; to others it gives
 /// lower ones.
 const FIRST_PREFERENCE: u32 = 0xc000;
@@ -72,23 +80,14 @@ impl Filter {
         };
         let mut netlink = Netlink::open()?;
         qdisc(&mut netlink, ifindex)?;
-        let there = list(&mut netlink, ifindex, hook)?;
         if life == Life::Process {
+            let there = list(&mut netlink, ifindex, hook)?;
             for orphan in there.iter().filter(|found| is_orphan(&found.name, owner)) {
                 remove(&mut netlink, orphan)?;
             }
         }
         let filter = Self { netlink: Mutex::new(netlink), ifindex, hook, name, holder };
-        // Left by a process that could not write it down.
-        if there.iter().any(|found| found.name == filter.name) {
-            filter.replace(program)?;
-            return Ok(filter);
-        }
-        let last = there.iter().map(Found::preference).fold(FIRST_PREFERENCE, u32::max);
-        let mut header = header(ifindex, hook);
-        header.info = (last + 1).min(0xffff) << 16 | u32::from((libc::ETH_P_ALL as u16).to_be());
-        let message = Message::NewTrafficFilter(filter.message(header, program));
-        filter.netlink().request(message, NLM_F_CREATE | NLM_F_EXCL)?;
+        filter.put(&filter.name, verdicts(program))?;
         Ok(filter)
     }
 
@@ -96,46 +95,85 @@ impl Filter {
     pub(crate) fn find(ifindex: u32, hook: Hook, owner: &str) -> io::Result<Option<Self>> {
         let netlink = Mutex::new(Netlink::open()?);
         let filter = Self { netlink, ifindex, hook, name: name(owner), holder: None };
-        Ok(filter.found()?.map(|_| filter))
+        Ok(filter.found(&filter.name)?.map(|_| filter))
     }
 
     /// Puts another program in its place at once: no packet goes without.
     pub(crate) fn replace(&self, program: BorrowedFd<'_>) -> io::Result<()> {
-        let found = self.found()?.ok_or(io::ErrorKind::NotFound)?;
-        let message = Message::NewTrafficFilter(self.message(found.header, program));
-        self.netlink().request(message, NLM_F_CREATE | NLM_F_REPLACE)
+        self.put(&self.name, verdicts(program))
+    }
+
+    /// Sends packets that a program wants (it returns -1, or 0 for others) through a device after this
+    /// filter.
+    pub(crate) fn send_through(&self, device: u32, wants: BorrowedFd<'_>) -> io::Result<()> {
+        let mut mirror = TcMirror::default();
+        mirror.generic.action = TcActionType::Stolen;
+        mirror.ifindex = device;
+        let mut action = TcAction::default();
+        action.attributes = vec![
+            TcActionAttribute::Kind(TcActionMirror::KIND.into()),
+            TcActionAttribute::Options(vec![TcActionOption::Mirror(TcActionMirrorOption::Parms(
+                mirror,
+            ))]),
+        ];
+        let actions = [action];
+        let mut bytes = vec![0; actions.as_slice().buffer_len()];
+        actions.as_slice().emit(&mut bytes);
+        let action = TcFilterBpfOption::Other(DefaultNla::new(ACTIONS, bytes));
+        self.put(&self.behind(), vec![program_fd(wants), TcOption::Bpf(action)])
+    }
+
+    /// Sends nothing through a device any more.
+    pub(crate) fn send_nowhere(&self) -> io::Result<()> {
+        self.take(&self.behind())
     }
 
     /// The interface that it is at; 0 if it is gone.
     pub(crate) fn interface(&self) -> u32 {
-        if matches!(self.found(), Ok(Some(_))) { self.ifindex } else { 0 }
+        if matches!(self.found(&self.name), Ok(Some(_))) { self.ifindex } else { 0 }
     }
 
     /// Takes it off, and the qdisc too if nothing is left there.
     pub(crate) fn remove(&self) {
-        let removed = self.found().and_then(|found| match found {
-            Some(found) => remove(&mut self.netlink(), &found),
-            None => Ok(()),
-        });
-        if let Err(error) = removed {
+        if let Err(error) = self.take(&self.name).and_then(|()| self.send_nowhere()) {
             let Self { ifindex, name, .. } = self;
             tracing::warn!("cannot remove the filter {name} of interface {ifindex}: {error}");
         }
     }
 
-    fn found(&self) -> io::Result<Option<Found>> {
+    /// Puts a filter in the place of the one of that name, or behind all that are there.
+    fn put(&self, name: &str, mut options: Vec<TcOption>) -> io::Result<()> {
+        options.push(TcOption::Bpf(TcFilterBpfOption::ProgName(name.into())));
         let there = list(&mut self.netlink(), self.ifindex, self.hook)?;
-        Ok(there.into_iter().find(|found| found.name == self.name))
+        let (header, flag) = match there.iter().find(|found| found.name == name) {
+            Some(found) => (found.header.clone(), NLM_F_REPLACE),
+            None => {
+                let last = there.iter().map(|found| found.header.info >> 16);
+                let preference = (last.fold(FIRST_PREFERENCE, u32::max) + 1).min(0xffff);
+                let all = u32::from((libc::ETH_P_ALL as u16).to_be());
+                let header = header(self.ifindex, self.hook);
+                (TcHeader { info: preference << 16 | all, ..header }, NLM_F_EXCL)
+            }
+        };
+        let filter = message(header, TcFilterBpf::KIND, Some(options));
+        self.netlink().request(Message::NewTrafficFilter(filter), NLM_F_CREATE | flag)
     }
 
-    fn message(&self, header: TcHeader, program: BorrowedFd<'_>) -> TcMessage {
-        let options = vec![
-            TcOption::Bpf(TcFilterBpfOption::ProgFd(program.as_raw_fd() as u32)),
-            TcOption::Bpf(TcFilterBpfOption::ProgName(self.name.clone())),
-            // What the program returns is the verdict.
-            TcOption::Bpf(TcFilterBpfOption::Flags(TcBpfFlags::DirectAction)),
-        ];
-        message(header, TcFilterBpf::KIND, Some(options))
+    /// Removes the filter of that name, if it is there.
+    fn take(&self, name: &str) -> io::Result<()> {
+        match self.found(name)? {
+            Some(found) => remove(&mut self.netlink(), &found),
+            None => Ok(()),
+        }
+    }
+
+    fn found(&self, name: &str) -> io::Result<Option<Found>> {
+        let there = list(&mut self.netlink(), self.ifindex, self.hook)?;
+        Ok(there.into_iter().find(|found| found.name == name))
+    }
+
+    fn behind(&self) -> String {
+        format!("{}{BEHIND}", self.name)
     }
 
     fn netlink(&self) -> MutexGuard<'_, Netlink> {
@@ -158,12 +196,6 @@ struct Found {
     name: String,
 }
 
-impl Found {
-    fn preference(&self) -> u32 {
-        self.header.info >> 16
-    }
-}
-
 fn name(owner: &str) -> String {
     format!("nigh-{owner}")
 }
@@ -175,6 +207,7 @@ fn hold(name: &str) -> io::Result<UnixDatagram> {
 
 /// Whether this was to go with a process of the owner's, and that is gone.
 fn is_orphan(filter: &str, owner: &str) -> bool {
+    let filter = filter.strip_suffix(BEHIND).unwrap_or(filter);
     filter.starts_with(&format!("{}-", name(owner))) && hold(filter).is_ok()
 }
 
@@ -232,6 +265,16 @@ fn remove(netlink: &mut Netlink, found: &Found) -> io::Result<()> {
     let header =
         TcHeader { index: ifindex as i32, handle: HANDLE, parent: PLACE, ..TcHeader::default() };
     netlink.request(Message::DelQueueDiscipline(message(header, KIND, None)), 0)
+}
+
+/// Options of a filter whose program returns verdicts.
+fn verdicts(program: BorrowedFd<'_>) -> Vec<TcOption> {
+    let flags = TcFilterBpfOption::Flags(TcBpfFlags::DirectAction);
+    vec![program_fd(program), TcOption::Bpf(flags)]
+}
+
+fn program_fd(program: BorrowedFd<'_>) -> TcOption {
+    TcOption::Bpf(TcFilterBpfOption::ProgFd(program.as_raw_fd() as u32))
 }
 
 fn header(ifindex: u32, hook: Hook) -> TcHeader {

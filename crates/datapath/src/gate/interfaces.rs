@@ -3,7 +3,7 @@
 //! Links are pinned as `link-IFINDEX-POINT`. Filters, where the kernel has no TCX, stay by themselves;
 //! the map `gate_filtered` says at which interfaces, and the kernel takes out those that are deleted.
 
-use super::{AttachMode, Gate, Inner, pin, put_interfaces, types};
+use super::{AttachMode, Gate, Inner, OpenError, pin, put_interfaces, types};
 use crate::{
     clsact::{Filter, Life},
     link::{self, Hook, HookKind, Link},
@@ -121,8 +121,12 @@ impl Gate {
             let program = self.inner.program(point);
             let link = Link::attach(self.hook_kind, program, ifindex, hook, OWNER, life)
                 .map_err(refused)?;
-            if let Link::Kernel(link) = &link {
-                self.keep(link, ifindex, point)?;
+            match &link {
+                Link::Kernel(link) => self.keep(link, ifindex, point)?,
+                Link::Filter(filter) if hook == Hook::Ingress => {
+                    self.inner.send_through(filter, *self.queue()).map_err(refused)?;
+                }
+                Link::Filter(_) => {}
             }
             links.insert((ifindex, point.to_owned()), link);
         }
@@ -201,6 +205,28 @@ impl Gate {
         }
     }
 
+    /// Has packets from internal hosts that have a class queue in a device: behind filters, as programs
+    /// at TCX send them there themselves.
+    pub(super) fn send_through(&self, queue: Option<u32>) -> Result<(), OpenError> {
+        *self.queue() = queue;
+        for ((ifindex, point), link) in self.links().iter() {
+            // What is gone will be attached anew.
+            if let (Link::Filter(filter), INGRESS) = (link, point.as_str())
+                && link.interface() != 0
+            {
+                let ifindex = *ifindex;
+                self.inner
+                    .send_through(filter, queue)
+                    .map_err(|source| OpenError::Queue { ifindex, source })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Option<u32>> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Pins a link, if links are to be pinned.
     fn keep(&self, link: &OwnedFd, ifindex: u32, point: &str) -> Result<(), AttachError> {
         let Some(path) = &self.settings.pin else { return Ok(()) };
@@ -239,6 +265,13 @@ impl Inner {
             _ => &programs.gate_from_internal,
         };
         program.as_fd()
+    }
+
+    fn send_through(&self, filter: &Filter, queue: Option<u32>) -> io::Result<()> {
+        match queue {
+            Some(device) => filter.send_through(device, self.skeleton.progs.gate_limited.as_fd()),
+            None => filter.send_nowhere(),
+        }
     }
 
     /// Puts these programs in the place of those that a process before has left on interfaces.

@@ -95,6 +95,16 @@ pub enum OpenError {
     /// The settings could not be written.
     #[error("cannot set the rules of the gate's programs: {0}")]
     Control(libbpf_rs::Error),
+    /// There is no way to the queue.
+    #[error(
+        "cannot send limited packets of interface {ifindex} through their queues: {source}; without TCX this needs the kernel's action mirred (CONFIG_NET_ACT_MIRRED)"
+    )]
+    Queue {
+        /// The interface.
+        ifindex: u32,
+        /// The kernel's answer.
+        source: io::Error,
+    },
 }
 
 /// What the maps were found to be when the gate was opened.
@@ -128,6 +138,8 @@ pub struct Gate {
     inner: Arc<Inner>,
     links: Mutex<Links>,
     hook_kind: HookKind,
+    /// [`Rules::queue`].
+    queue: Mutex<Option<u32>>,
     settings: Settings,
     found: Found,
     _lock: Option<pin::Lock>,
@@ -180,6 +192,7 @@ impl Gate {
             inner: Arc::new(inner),
             links: Mutex::new(links),
             hook_kind: settings.hook_kind.unwrap_or_else(HookKind::of_kernel),
+            queue: Mutex::default(),
             settings: settings.clone(),
             found,
             _lock: lock,
@@ -189,10 +202,11 @@ impl Gate {
         let interfaces = gate.interfaces();
         gate.change(|control| {
             *control = types::gate_control { bypass, version: VERSION, ..Default::default() };
-            put_rules(control, &settings.rules);
+            put_rules(control, &settings.rules, gate.hook_kind);
             put_interfaces(control, &interfaces);
         })
         .map_err(OpenError::Control)?;
+        gate.send_through(settings.rules.queue)?;
         Ok(gate)
     }
 
@@ -211,7 +225,8 @@ impl Gate {
     /// # Errors
     /// When the kernel refuses.
     pub fn configure(&self, rules: &Rules) -> Result<(), OpenError> {
-        self.change(|control| put_rules(control, rules)).map_err(OpenError::Control)
+        self.send_through(rules.queue)?;
+        self.change(|control| put_rules(control, rules, self.hook_kind)).map_err(OpenError::Control)
     }
 
     /// The reading end of what is copied out. There must be one at most.
@@ -273,11 +288,15 @@ impl Gate {
     }
 }
 
-fn put_rules(control: &mut types::gate_control, rules: &Rules) {
+fn put_rules(control: &mut types::gate_control, rules: &Rules, kind: HookKind) {
     control.drop_on_failure = u32::from(rules.on_failure == OnFailure::Drop);
     control.budget = rules.packets;
     control.hold = u32::from(rules.hold);
-    control.queue = rules.queue.unwrap_or(0);
+    control.queue = match (rules.queue, kind) {
+        (None, _) => 0,
+        (Some(queue), HookKind::Tcx) => queue,
+        (Some(_), HookKind::Clsact) => types::gate_limits::GATE_QUEUE_BEHIND.0,
+    };
     control.heartbeat_ns = coarse_ns();
 }
 

@@ -1,9 +1,13 @@
 //! What the programs cost: figures are printed, not judged; the machine may be busy.
 
 use super::frame::{ACK, HOSTS, Packet, SYN};
+use super::site::{CLIENT, Site};
 use super::table::gate;
-use datapath::gate::{CacheKey, Direction, FlowVerdict, PacketAction, Protocol};
-use std::{net::SocketAddr, time::Duration};
+use datapath::gate::{CacheKey, Direction, FlowVerdict, Key, PacketAction, Protocol};
+use std::{
+    net::{SocketAddr, UdpSocket},
+    time::{Duration, Instant},
+};
 
 const TIMES: u32 = 20_000;
 /// Of so many runs the fastest, which nothing interrupted.
@@ -45,4 +49,31 @@ fn the_cost_of_a_packet_is_measured() {
     );
     gate.bypass(true).unwrap();
     time("switched off", &four, Direction::FromInternal);
+}
+
+/// What a datagram costs that is refused where it leaves: the network stack above, the hook, the program.
+#[test]
+fn the_cost_of_a_hook_is_measured() {
+    for site in Site::each() {
+        let gate = site.gate();
+        let socket = site.router.enter(|| UdpSocket::bind("0.0.0.0:0")).unwrap();
+        socket.connect((CLIENT[0], 9)).unwrap();
+        let key =
+            Key::new(Protocol::Udp, socket.local_addr().unwrap(), socket.peer_addr().unwrap());
+        let refused = FlowVerdict { action: PacketAction::Drop, ..FlowVerdict::default() };
+        gate.table().decide(&key, &refused).unwrap();
+        // Few at a time, so that some of the runs are not interrupted.
+        const DATAGRAMS: u32 = 200;
+        let once = |_| {
+            let began = Instant::now();
+            for _ in 0..DATAGRAMS {
+                // The kernel says that it was dropped.
+                let _ = socket.send(&[7; 1400]);
+            }
+            began.elapsed() / DATAGRAMS
+        };
+        let took = (0..TIMES / DATAGRAMS * RUNS).map(once).min().unwrap();
+        println!("a datagram that is refused at {:9} {:6} ns", site.kind, took.as_nanos());
+        assert!(gate.ledger().unwrap().to_internal.dropped_verdict > u64::from(TIMES));
+    }
 }
