@@ -127,7 +127,7 @@ fn a_full_queue_loses_records_and_the_log_says_how_many() {
         sender.send(flow_end(Transport::Tcp, AuditAction::Allow));
     }
     assert_eq!(sender.status().lost.queue_full, 3);
-    let thread = thread::spawn(move || writer.run(&orders));
+    let thread = std::thread::spawn(move || writer.run(&orders));
     drop(sender);
     thread.join().unwrap();
     let found = lines(folder.path());

@@ -479,7 +479,7 @@ impl Worker {
 
     /// Writes down what is known. Flows go on in the kernel, and the next process writes of them.
     fn stop(mut self) {
-        self.manage(|managers, around, _| managers.retain(|_| false, around));
+        self.manage(|managers, _, _| managers.retain(|_| false));
         self.news();
         drop(self.audit.take());
     }

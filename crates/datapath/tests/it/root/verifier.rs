@@ -5,8 +5,8 @@
 use super::blast::request;
 use datapath::ask::{Asker, REQUESTS, Replies};
 use datapath::blast::{PassGuard, Receiver, Sender, Transmissions};
-use datapath::mask::{Header, KINDS, Link, Mapping, Mask, SNAP};
-use datapath::{bench, echo, gate, mask, oracle, stamp, xsk};
+use datapath::mask::{Engine, Header, KINDS, Link, Mapping, Mask, SNAP};
+use datapath::{bench, echo, gate, kernel, mask, oracle, stamp, xsk};
 use libbpf_rs::query::ProgInfoIter;
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -36,7 +36,12 @@ const OBJECTS: [(&str, Load); 10] = [
     ("blast", blast),
     ("echo", |_| Ok(Box::new(echo::EchoProgram::load()?))),
     ("gate", |_| Ok(Box::new(gate::Gate::open(&gate::Settings::default())?))),
-    ("mask", |_| Ok(Box::new(Mask::open(&mask_settings())?))),
+    ("mask", |_| {
+        let engines = [Engine::Kernel, Engine::Process];
+        let can = |engine: &Engine| *engine == Engine::Process || kernel::cipher().is_ok();
+        let masks = engines.into_iter().filter(can).map(|it| Mask::open(&mask_settings(), it));
+        Ok(Box::new(masks.collect::<Result<Vec<_>, _>>()?))
+    }),
     ("oracle", |_| Ok(Box::new(oracle::OracleProgram::load()?))),
     ("stamp", |_| Ok(Box::new(stamp::StampProgram::load(0)?))),
     ("stamp_load", |interface| {
@@ -71,7 +76,6 @@ fn mask_settings() -> mask::Settings {
         filter: Vec::new(),
         snap: SNAP,
         sample: 1,
-        bare: false,
         ring_bytes: 1 << 16,
     }
 }
