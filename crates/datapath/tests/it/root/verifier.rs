@@ -91,7 +91,18 @@ fn programs(object: &str) -> Vec<String> {
         let end = function.find(|letter: char| !letter.is_alphanumeric() && letter != '_');
         function[..end.unwrap().min(NAME)].to_owned()
     });
-    names.filter(|name| name != "oracle" || oracle::lacks().is_none()).collect()
+    names.filter(|name| can_load(name)).collect()
+}
+
+/// Whether this kernel has what a program needs that others do without.
+fn can_load(program: &str) -> bool {
+    match program {
+        "oracle" => oracle::lacks().is_none(),
+        "mask_incoming" | "mask_outgoing" | "mask_trial" | "mask_set_key" => {
+            kernel::cipher().is_ok()
+        }
+        _ => true,
+    }
 }
 
 fn folder() -> &'static Path {
@@ -124,6 +135,8 @@ fn the_verifier_takes_each_program_with_half_of_its_limit_left() {
         .filter_map(|entry| {
             entry.unwrap().file_name().to_str()?.strip_suffix(".bpf.c").map(str::to_owned)
         })
+        // Only asks what the kernel can do.
+        .filter(|source| source != "cipher")
         .collect();
     sources.sort();
     assert_eq!(sources, OBJECTS.map(|(object, _)| object), "each object is loaded here");
