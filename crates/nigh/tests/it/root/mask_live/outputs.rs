@@ -2,6 +2,12 @@
 
 use super::*;
 
+by_both_engines! {
+    packets_without_ethernet_are_masked_as_their_capture_would_be,
+    who_reads_the_pipe_sees_masked_packets_and_the_id_of_the_periods_key,
+    a_tap_and_files_have_masked_packets_and_each_file_names_its_key,
+}
+
 /// Packets written to a TUN device: with answers from a port that nobody has, of IPv6, and cut short.
 const TUNNEL: &str = r#"
 import fcntl, socket, struct, time
@@ -28,8 +34,7 @@ for packet in [ipv4(17, udp(b"secret" * n)) for n in range(9)] + [
     tun.write(packet)
 "#;
 
-#[test]
-fn packets_without_ethernet_are_masked_as_their_capture_would_be() {
+fn packets_without_ethernet_are_masked_as_their_capture_would_be(engine: &str) {
     let (host, _) = hosts();
     let folder = tempfile::tempdir().expect("a folder");
     let name = |name: &str| folder.path().join(name).to_str().expect("a name").to_owned();
@@ -43,8 +48,11 @@ fn packets_without_ethernet_are_masked_as_their_capture_would_be() {
         host.check(words).expect("a device");
     }
     let dump = dump(&host, "tun0", &raw);
-    let process =
-        live_on(&host, &["tun0", "--policy", "research", "--key", &key, "--write", &masked]);
+    let process = live_on(
+        &host,
+        engine,
+        &["tun0", "--policy", "research", "--key", &key, "--write", &masked],
+    );
     host.check(&["python3", "-c", TUNNEL]).expect("packets");
     let summary = end(process);
     let seen = summary["seen"].as_u64().expect("a number");
@@ -74,8 +82,7 @@ const ADDRESSES: [&str; 4] = ["frame.len", "ip.src", "ip.dst", "icmp.seq"];
 
 /// tshark reads the pipe while packets come, twice: both streams name their key, and have masked
 /// packets only.
-#[test]
-fn who_reads_the_pipe_sees_masked_packets_and_the_id_of_the_periods_key() {
+fn who_reads_the_pipe_sees_masked_packets_and_the_id_of_the_periods_key(engine: &str) {
     let (host, other) = hosts();
     let folder = tempfile::tempdir().expect("a folder");
     let name = |name: &str| folder.path().join(name).to_str().expect("a name").to_owned();
@@ -83,7 +90,7 @@ fn who_reads_the_pipe_sees_masked_packets_and_the_id_of_the_periods_key() {
     nigh(&host, &["key", &key]);
     let dump = dump(&host, "eth0", &raw);
     let under = ["--policy", "research", "--key", &key, "--rotate", "hour"];
-    let process = live(&host, &[&under[..], &["--fifo", &pipe]].concat());
+    let process = live(&host, engine, &[&under[..], &["--fifo", &pipe]].concat());
     let mut read = Vec::new();
     for reader in 0..2 {
         let fields = ADDRESSES.iter().chain(&["frame.comment"]).flat_map(|field| ["-e", field]);
@@ -115,18 +122,17 @@ fn who_reads_the_pipe_sees_masked_packets_and_the_id_of_the_periods_key() {
     }
 }
 
-#[test]
-fn a_tap_and_files_have_masked_packets_and_each_file_names_its_key() {
+fn a_tap_and_files_have_masked_packets_and_each_file_names_its_key(engine: &str) {
     let (host, other) = hosts();
     let folder = tempfile::tempdir().expect("a folder");
     let name = |name: &str| folder.path().join(name).to_str().expect("a name").to_owned();
     let [key, raw, seen, again] = ["key", "raw.pcap", "seen.pcap", "file.pcapng"].map(name);
     nigh(&host, &["key", &key]);
     let under = ["--policy", "research", "--key", &key, "--rotate", "day"];
-    let process = live(&host, &[&under[..], &["--tap", "mask0"]].concat());
+    let process = live(&host, engine, &[&under[..], &["--tap", "mask0"]].concat());
     let out = name("out.pcapng");
     let rotated = ["--write", &out, "--rotate-size", "1K", "--rotate-interval", "1s"];
-    let files = live(&host, &[&under[..], &rotated].concat());
+    let files = live(&host, engine, &[&under[..], &rotated].concat());
     let dumps = [dump(&host, "eth0", &raw), dump(&host, "mask0", &seen)];
     other.check(&["ping", "-c", "20", "-i", "0.15", "192.0.2.1"]).expect("answers");
     let in_files = end(files);
