@@ -1,5 +1,5 @@
 //! What a parser in a process of its own costs: packets of a capture named in this thread, and by the
-//! process, so many at once.
+//! process, so many at once. Processor time of both, and the time that passes.
 //!
 //! usage: parser_cost PROGRAM CAPTURE...
 
@@ -18,7 +18,11 @@ use gate::parser::{
     link::{Link, Program},
     names::{Item, Names},
 };
-use std::{collections::HashMap, error::Error, fs::File, time::Instant};
+use nix::sys::{
+    resource::{UsageWho, getrusage},
+    time::TimeValLike,
+};
+use std::{collections::HashMap, error::Error, fs::File, path::Path, time::Instant};
 
 /// A packet with payload.
 struct One {
@@ -60,33 +64,48 @@ fn read(path: &str, all: &mut Vec<One>) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
+/// Processor seconds of this process and of its children that have ended.
+fn processor() -> f64 {
+    let of = |who| {
+        let usage = getrusage(who).expect("the system counts");
+        [usage.user_time(), usage.system_time()].map(|time| time.num_microseconds() as f64 / 1e6)
+    };
+    [UsageWho::RUSAGE_SELF, UsageWho::RUSAGE_CHILDREN].into_iter().flat_map(of).sum()
+}
+
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let program = arguments.next().ok_or("usage: parser_cost PROGRAM CAPTURE...")?;
+    let program = Path::new(&program).canonicalize()?;
     let mut all = Vec::new();
     for path in arguments {
         read(&path, &mut all)?;
     }
     let bytes: usize = all.iter().map(|one| one.payload.len()).sum();
     println!("{} packets of {} bytes on average", all.len(), bytes / all.len().max(1));
-    let report = |what: &str, begin: Instant| {
-        let ns = begin.elapsed().as_nanos() as f64 / all.len() as f64;
-        println!("{what:>24}: {ns:>7.0} ns a packet");
+    let report = |what: &str, begin: Instant, spent: f64| {
+        let each = |seconds: f64| seconds * 1e9 / all.len() as f64;
+        let (passed, spent) = (each(begin.elapsed().as_secs_f64()), each(processor() - spent));
+        println!("{what:>24}: {spent:>7.0} ns of the processor a packet, {passed:>7.0} ns pass");
     };
+    let open = || Link::<Names>::open(Program::Process(program.clone()), Settings::default());
+    let spent = processor();
+    drop(open()?);
+    let set_up = processor() - spent;
+    println!("a process takes {:.0} ms of the processor to be set up", set_up * 1e3);
     for _ in 0..3 {
         let mut engine = Engine::new(&Settings::default())?;
         let mut states = HashMap::new();
-        let begin = Instant::now();
+        let (begin, spent) = (Instant::now(), processor());
         for one in &all {
             let state = states.entry(one.number).or_insert_with(State::new);
             engine.packet(&one.flow, state, &one.packet());
         }
-        report("in this thread", begin);
+        report("in this thread", begin, spent);
         for at_once in [256, 32, 8, 1] {
-            let program = Program::Process(program.clone().into());
-            let mut link = Link::<Names>::open(program, Settings::default())?;
+            let mut link = open()?;
             let (mut frame, mut known) = (Frame::default(), HashMap::new());
-            let begin = Instant::now();
+            let (begin, spent) = (Instant::now(), processor());
             for batch in all.chunks(at_once) {
                 for one in batch {
                     let new = known.insert(one.number, ()).is_none();
@@ -95,7 +114,9 @@ fn main() -> Result<(), Box<dyn Error>> {
                 }
                 link.exchange(&mut frame).ok_or("the parser failed")?;
             }
-            report(&format!("process, {at_once} at once"), begin);
+            drop(link);
+            let spent = spent + set_up;
+            report(&format!("process, {at_once} at once"), begin, spent);
         }
     }
     Ok(())
