@@ -1,7 +1,8 @@
 //! Asks the oracle with live frames, for benchmarks: `bpf/ask.bpf.c` from Rust.
 
 use crate::blast::{InUse, LiveError, send_live};
-use crate::{load::undisturbed, xdp_link};
+use crate::load::{Object, undisturbed};
+use crate::xdp_link;
 use libbpf_rs::libbpf_sys::XDP_FLAGS_DRV_MODE;
 use libbpf_rs::skel::{OpenSkel as _, SkelBuilder as _};
 use std::mem::MaybeUninit;
@@ -14,6 +15,9 @@ mod skeleton {
     include!(concat!(env!("OUT_DIR"), "/ask.skel.rs"));
 }
 use skeleton::{AskSkel, AskSkelBuilder};
+
+/// What is loaded.
+const OBJECT: Object = Object { name: "ask" };
 
 /// Different requests, which are sent in turn.
 pub const REQUESTS: usize = 1024;
@@ -55,14 +59,15 @@ impl Asker {
         assert!(frames.len() == REQUESTS && frames.iter().all(|frame| frame.len() == length));
         // The skeleton borrows this storage, a pointer's width, for as long as it lives.
         let storage = Box::leak(Box::new(MaybeUninit::uninit()));
-        let mut open = AskSkelBuilder::default().open(storage).map_err(LiveError::Load)?;
+        let mut open =
+            AskSkelBuilder::default().open(storage).map_err(|error| OBJECT.error(error))?;
         if let Some(rodata) = open.maps.rodata_data.as_deref_mut() {
             rodata.ask_length = length as u32;
             rodata.ask_from = u32::from_ne_bytes(service.ip().octets());
             rodata.ask_port = service.port().to_be();
             rodata.ask_flags = u16::from_ne_bytes(replies.flags);
         }
-        let mut skeleton = undisturbed(|| open.load()).map_err(LiveError::Load)?;
+        let mut skeleton = undisturbed(|| open.load()).map_err(|error| OBJECT.error(error))?;
         let requests = skeleton.maps.bss_requests_data.as_deref_mut();
         let requests = requests.expect("the skeleton maps .bss.requests");
         for (request, frame) in requests.ask_requests.iter_mut().zip(frames) {

@@ -1,13 +1,19 @@
 //! Attaching a program to an interface, natively or generically, and what can prevent it.
 
-use crate::xdp_link;
+use crate::{
+    capabilities,
+    load::{Denied, version},
+    xdp_link,
+};
 use libbpf_rs::libbpf_sys;
 use libbpf_rs::query::{LinkInfo, LinkTypeInfo};
+use serde::Serialize;
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 /// Where the program runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum AttachMode {
     /// In the driver, before the kernel has made anything of the frame.
     Native,
@@ -79,13 +85,15 @@ pub enum AttachError {
         lacks: &'static str,
     },
     /// The process lacks the rights.
-    #[error("not permitted to attach to interface {ifindex}; CAP_NET_ADMIN and CAP_BPF are needed")]
+    #[error("this process may not attach programs to interface {ifindex}: {why}")]
     NotPermitted {
         /// The interface.
         ifindex: u32,
+        /// Which rights.
+        why: Denied,
     },
     /// Anything else.
-    #[error("cannot attach to interface {ifindex} in {mode} mode: {source}")]
+    #[error("cannot attach to interface {ifindex} in {mode} mode: {source} (Linux {kernel})", kernel = version())]
     Other {
         /// The interface.
         ifindex: u32,
@@ -152,7 +160,10 @@ fn attach_error(ifindex: u32, mode: AttachMode, source: io::Error) -> AttachErro
         Some(libc::EINVAL) if !exists => AttachError::NoInterface { ifindex },
         Some(libc::EBUSY | libc::EEXIST) => AttachError::Busy { ifindex },
         Some(libc::EOPNOTSUPP) => AttachError::Unsupported { ifindex, mode },
-        Some(libc::EPERM | libc::EACCES) => AttachError::NotPermitted { ifindex },
+        Some(libc::EPERM | libc::EACCES) => {
+            let why = Denied::now(&capabilities::missing_to_load());
+            AttachError::NotPermitted { ifindex, why }
+        }
         Some(libc::EINVAL | libc::ERANGE | libc::E2BIG) if mode == AttachMode::Native => {
             AttachError::SetUp { ifindex, mode, source }
         }

@@ -23,7 +23,7 @@ mod skeleton {
 }
 
 /// What is loaded.
-const OBJECT: Object = Object { name: "benchmark", kernel: "5.15" };
+const OBJECT: Object = Object { name: "benchmark" };
 
 /// Repetitions in a turn.
 const REPETITIONS: u32 = 200_000;

@@ -30,7 +30,11 @@ use libbpf_rs::{
 use wire::{EmitError, IpProtocol, checksum::Sum, echo_frame::EchoFrame};
 
 pub use crate::run::{RunError, Verdict};
-use crate::{clock::monotonic_ns, load::undisturbed, xdp_link};
+use crate::{
+    clock::monotonic_ns,
+    load::{LoadError, Object, undisturbed},
+    xdp_link,
+};
 pub use receiver::{Receiver, Tally};
 
 #[allow(missing_docs, unreachable_pub, clippy::all, clippy::undocumented_unsafe_blocks)]
@@ -39,6 +43,9 @@ mod skel {
     include!(concat!(env!("OUT_DIR"), "/blast.skel.rs"));
 }
 use skel::{BlastSkel, BlastSkelBuilder, OpenBlastSkel, types};
+
+/// What is loaded.
+const OBJECT: Object = Object { name: "blast" };
 
 /// Bytes of the probe behind the ICMP header: magic, nonce, time of sending.
 pub const PROBE: usize = 16;
@@ -62,11 +69,8 @@ pub enum LiveError {
     #[error("the in-kernel engine cannot send this frame: {0}")]
     Frame(&'static str),
     /// The program was not loaded.
-    #[error(
-        "loading bpf/blast.bpf.c: {0:#}; it needs CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON \
-         (run as root) and Linux 5.18 or later"
-    )]
-    Load(#[source] libbpf_rs::Error),
+    #[error(transparent)]
+    Load(#[from] LoadError),
     /// The receiving program was not attached.
     #[error(
         "attaching to interface {interface} in native mode: {source}; the in-kernel engine needs \
@@ -210,7 +214,7 @@ fn open(role: Role) -> Result<OpenBlastSkel<'static>, LiveError> {
     // The skeleton borrows this cell for as long as it lives. The cell is one pointer and is not
     // given back; what it points to is freed when the skeleton is dropped.
     let cell: &'static mut MaybeUninit<OpenObject> = Box::leak(Box::new(MaybeUninit::uninit()));
-    let mut open = BlastSkelBuilder::default().open(cell).map_err(LiveError::Load)?;
+    let mut open = BlastSkelBuilder::default().open(cell).map_err(|error| OBJECT.error(error))?;
     open.progs.blast_send.set_autoload(role == Role::Send);
     open.progs.blast_receive.set_autoload(role == Role::Receive);
     open.progs.blast_transmit.set_autoload(role == Role::Transmissions);
@@ -284,7 +288,7 @@ impl Sender {
         if let Some(data) = &mut open.maps.bss_data {
             data.sent.start = start;
         }
-        let skel = undisturbed(|| open.load()).map_err(LiveError::Load)?;
+        let skel = undisturbed(|| open.load()).map_err(|error| OBJECT.error(error))?;
         let in_use = InUse::hold(skel.progs.blast_send.as_fd())?;
         Ok(Self { skel, frame: request.frame.clone(), interface, _in_use: in_use })
     }
@@ -370,8 +374,8 @@ impl Transmissions {
             data.watched_interface = interface;
             data.watched_namespace = namespace as u32; // The kernel has it as 32 bits.
         }
-        let skel = undisturbed(|| open.load()).map_err(LiveError::Load)?;
-        let link = skel.progs.blast_transmit.attach_trace().map_err(LiveError::Load)?;
+        let skel = undisturbed(|| open.load()).map_err(|error| OBJECT.error(error))?;
+        let link = skel.progs.blast_transmit.attach_trace().map_err(|error| OBJECT.error(error))?;
         Ok(Self { skel, _link: link })
     }
 
@@ -444,7 +448,7 @@ impl PassGuard {
     /// When the kernel refuses the program, or the driver has no native XDP.
     pub fn attach(interface: u32) -> Result<Self, LiveError> {
         let open = open(Role::Pass)?;
-        let skel = undisturbed(|| open.load()).map_err(LiveError::Load)?;
+        let skel = undisturbed(|| open.load()).map_err(|error| OBJECT.error(error))?;
         let link = attach(skel.progs.blast_pass.as_fd(), interface, XDP_FLAGS_DRV_MODE)?;
         Ok(Self { _skel: skel, _link: link })
     }

@@ -45,3 +45,28 @@ pub fn keep(wanted: &[Capability]) -> io::Result<()> {
 /// What it takes to make files where another user may, and to give them to this one.
 pub const FILES: [Capability; 3] =
     [Capability::CAP_DAC_OVERRIDE, Capability::CAP_CHOWN, Capability::CAP_FOWNER];
+
+/// What loading programs and attaching them takes.
+pub const LOAD: [Capability; 3] =
+    [Capability::CAP_BPF, Capability::CAP_PERFMON, Capability::CAP_NET_ADMIN];
+
+/// Those of these that the calling thread lacks.
+pub fn missing(wanted: &[Capability]) -> Vec<Capability> {
+    let has = caps::read(None, CapSet::Effective).unwrap_or_default();
+    wanted.iter().filter(|it| !has.contains(it)).copied().collect()
+}
+
+/// Those of [`LOAD`] that the calling thread lacks; for bpf(2), CAP_SYS_ADMIN is all of them.
+pub fn missing_to_load() -> Vec<Capability> {
+    let all = missing(&[Capability::CAP_SYS_ADMIN]).is_empty();
+    if all { Vec::new() } else { missing(&LOAD) }
+}
+
+/// Their names, for a sentence.
+pub fn list(capabilities: &[Capability]) -> String {
+    let names: Vec<String> = capabilities.iter().map(ToString::to_string).collect();
+    match names.as_slice() {
+        [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+        _ => names.concat(),
+    }
+}

@@ -33,3 +33,6 @@ pub mod tcp_info;
 pub mod timex;
 mod xdp_link;
 pub mod xsk;
+
+pub use attach::AttachMode;
+pub use load::{Denied, LoadError};

@@ -1,77 +1,62 @@
 //! What loading any of the programs takes: errors, libbpf's messages, secrets, the clock's step.
 
-use libbpf_rs::{ErrorKind, PrintLevel};
+mod error;
+
+pub(crate) use error::Object;
+pub use error::{Denied, LoadError, version};
+
+use libbpf_rs::PrintLevel;
 use nix::sys::signal::{SigSet, SigmaskHow};
+use std::cell::RefCell;
 use std::sync::Once;
 use std::{fs, io, io::Read as _};
 
-/// What is loaded, for messages.
-#[derive(Clone, Copy, Debug)]
-pub struct Object {
-    /// Its name.
-    pub name: &'static str,
-    /// The first version of Linux that has what it needs.
-    pub kernel: &'static str,
-}
-
-impl Object {
-    /// The error for the kernel's message.
-    pub(crate) fn error(self, source: libbpf_rs::Error) -> LoadError {
-        match source.kind() {
-            ErrorKind::PermissionDenied => LoadError::NotPermitted { program: self.name },
-            _ => LoadError::Refused { object: self, source },
-        }
-    }
-}
-
-/// The program could not be loaded into the kernel.
-#[derive(Debug, thiserror::Error)]
-pub enum LoadError {
-    /// The process lacks the rights.
-    #[error(
-        "the kernel refuses to load the {program} program: not permitted; run as root or with the capabilities CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN"
-    )]
-    NotPermitted {
-        /// Which program.
-        program: &'static str,
-    },
-    /// The kernel's verifier or loader refused it.
-    #[error(
-        "the kernel refuses the {} program: {source}; it needs Linux {} or later with CONFIG_BPF_SYSCALL and CONFIG_BPF_JIT, and its log has the details", .object.name, .object.kernel
-    )]
-    Refused {
-        /// Which program.
-        object: Object,
-        /// The kernel's answer.
-        source: libbpf_rs::Error,
-    },
-    /// No random numbers for the secrets.
-    #[error("cannot read /dev/urandom: {0}")]
-    Random(io::Error),
-    /// The length of a clock tick is unknown.
-    #[error("cannot read the length of a clock tick (clock_getres): {0}")]
-    Tick(io::Error),
+thread_local! {
+    /// What libbpf warns of while this thread loads a program. If that fails, [`Object::error`] takes it.
+    static SAID: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
 /// Does `load` with all signals held back from this thread: the verifier gives up with EAGAIN when one
 /// is pending (`do_check`, kernel/bpf/verifier.c), and libbpf then tries only five times.
-pub(crate) fn undisturbed<T>(load: impl FnOnce() -> T) -> T {
+pub(crate) fn undisturbed<T>(load: impl FnOnce() -> libbpf_rs::Result<T>) -> libbpf_rs::Result<T> {
+    log_to_tracing();
+    SAID.set(Some(String::new()));
     let before = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK);
     let loaded = load();
     if let Ok(before) = before {
         // With arguments that were just valid it cannot fail.
         let _ = before.thread_set_mask();
     }
+    if loaded.is_ok() {
+        for line in take_said().lines() {
+            tracing::warn!(target: "libbpf", "{line}");
+        }
+    }
     loaded
 }
 
-/// libbpf's messages become events of this process, once for all programs.
+/// What libbpf has warned of since the last load began on this thread.
+fn take_said() -> String {
+    SAID.take().unwrap_or_default()
+}
+
+/// libbpf's messages become events of this process, once for all programs. Warnings of a load that fails
+/// are part of its error, without most of the verifier's log: the whole is at level debug.
 pub(crate) fn log_to_tracing() {
     static ONCE: Once = Once::new();
     fn print(level: PrintLevel, message: String) {
         let message = message.trim_end();
         match level {
-            PrintLevel::Warn => tracing::warn!(target: "libbpf", "{message}"),
+            PrintLevel::Warn => SAID.with_borrow_mut(|said| match said {
+                Some(said) => {
+                    tracing::debug!(target: "libbpf", "{message}");
+                    // A log may have hundreds of megabytes; what is wrong is at its end.
+                    let (first, rest) = message.split_once('\n').unwrap_or((message, ""));
+                    let tail = rest.rmatch_indices('\n').nth(100).map_or(0, |(at, _)| at + 1);
+                    said.extend([first.trim_start_matches("libbpf: "), "\n", &rest[tail..], "\n"]);
+                }
+                None => tracing::warn!(target: "libbpf", "{message}"),
+            }),
             PrintLevel::Info => tracing::debug!(target: "libbpf", "{message}"),
             PrintLevel::Debug => tracing::trace!(target: "libbpf", "{message}"),
         }

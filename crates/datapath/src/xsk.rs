@@ -40,7 +40,7 @@ mod skeleton {
 }
 use skeleton::{XskSkel, XskSkelBuilder};
 
-const OBJECT: Object = Object { name: "xsk", kernel: "5.11" };
+const OBJECT: Object = Object { name: "xsk" };
 
 /// Entries of each ring, and frames that a socket has for each direction.
 const RING: u32 = 2048;

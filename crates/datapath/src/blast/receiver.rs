@@ -8,7 +8,7 @@ use std::{
 use libbpf_rs::{MapCore, MapFlags, libbpf_sys::XDP_FLAGS_DRV_MODE, skel::OpenSkel};
 
 use super::{
-    LiveError, Request, Role, attach, open,
+    LiveError, OBJECT, Request, Role, attach, open,
     skel::{BlastSkel, types},
     trimmed,
 };
@@ -80,8 +80,11 @@ impl Receiver {
         if let Some(data) = &mut open.maps.bss_data {
             data.start = start;
         }
-        open.maps.seen.set_max_entries(request.total.div_ceil(64)).map_err(LiveError::Load)?;
-        let skel = undisturbed(|| open.load()).map_err(LiveError::Load)?;
+        open.maps
+            .seen
+            .set_max_entries(request.total.div_ceil(64))
+            .map_err(|error| OBJECT.error(error))?;
+        let skel = undisturbed(|| open.load()).map_err(|error| OBJECT.error(error))?;
         Ok(Self { skel, link: None })
     }
 

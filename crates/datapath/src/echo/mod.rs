@@ -64,7 +64,7 @@ impl std::fmt::Debug for EchoProgram {
 }
 
 /// What is loaded.
-const OBJECT: Object = Object { name: "echo", kernel: "5.15" };
+const OBJECT: Object = Object { name: "echo" };
 
 impl EchoProgram {
     /// Loads the program with [`Settings::default`]: no addresses, every frame goes to the kernel.

@@ -56,7 +56,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// What is loaded.
-const OBJECT: Object = Object { name: "gate", kernel: "6.1" };
+const OBJECT: Object = Object { name: "gate" };
 
 /// A gate could not be opened.
 #[derive(Debug, thiserror::Error)]

@@ -40,9 +40,8 @@ use std::{
 };
 use zeroize::Zeroizing;
 
-/// What is loaded. That version is the first with bpf_ktime_get_tai_ns; [`crate::kernel::cipher`] asks for the
-/// cipher.
-const OBJECT: Object = Object { name: "mask", kernel: "6.1" };
+/// What is loaded; [`crate::kernel::cipher`] asks for the cipher.
+const OBJECT: Object = Object { name: "mask" };
 
 /// Who masks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

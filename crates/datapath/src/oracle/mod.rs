@@ -43,7 +43,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// What is loaded.
-const OBJECT: Object = Object { name: "oracle", kernel: "5.18" };
+const OBJECT: Object = Object { name: "oracle" };
 
 /// What the XDP program needs and this kernel has not. The filter of the sockets needs none of it.
 pub fn lacks() -> Option<&'static str> {

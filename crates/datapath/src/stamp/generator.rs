@@ -1,7 +1,7 @@
 //! A load of test packets from inside the kernel, for benchmarks of reflectors: `bpf/stamp_load.bpf.c`.
 
 use crate::blast::{LiveError, send_live};
-use crate::load::{log_to_tracing, undisturbed};
+use crate::load::{Object, log_to_tracing, undisturbed};
 use crate::xdp_link;
 use libbpf_rs::libbpf_sys;
 use libbpf_rs::skel::{OpenSkel as _, SkelBuilder as _};
@@ -15,6 +15,9 @@ use std::ptr;
 mod skeleton {
     include!(concat!(env!("OUT_DIR"), "/stamp_load.skel.rs"));
 }
+
+/// What is loaded.
+const OBJECT: Object = Object { name: "STAMP load" };
 
 /// Bytes of a frame with a base packet over IPv4.
 const LENGTH: usize = 86;
@@ -42,12 +45,13 @@ impl Generator {
         log_to_tracing();
         let frame = frame(from, to, ssid);
         let storage = Box::leak(Box::new(MaybeUninit::uninit()));
-        let mut open =
-            skeleton::StampLoadSkelBuilder::default().open(storage).map_err(LiveError::Load)?;
+        let mut open = skeleton::StampLoadSkelBuilder::default()
+            .open(storage)
+            .map_err(|error| OBJECT.error(error))?;
         if let Some(data) = open.maps.rodata_data.as_deref_mut() {
             data.stamp_frame[..LENGTH].copy_from_slice(&frame);
         }
-        let skeleton = undisturbed(|| open.load()).map_err(LiveError::Load)?;
+        let skeleton = undisturbed(|| open.load()).map_err(|error| OBJECT.error(error))?;
         let program = skeleton.progs.stamp_heard.as_fd();
         let link = xdp_link::attach(program, interface, libbpf_sys::XDP_FLAGS_DRV_MODE)
             .map_err(|source| LiveError::Attach { interface, source })?;

@@ -29,7 +29,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// What is loaded.
-const OBJECT: Object = Object { name: "STAMP", kernel: "6.1" };
+const OBJECT: Object = Object { name: "STAMP" };
 
 /// After so long nobody reads any more what is no longer in force: a packet takes microseconds.
 const READERS: Duration = Duration::from_millis(100);
