@@ -9,6 +9,7 @@ pub mod clock;
 mod clsact;
 mod datagrams;
 pub mod echo;
+mod ethtool;
 pub mod gate;
 pub mod kernel;
 mod limit;

@@ -13,6 +13,7 @@ mod ring;
 
 use crate::{
     attach::{AttachError, AttachMode, Attachment, attach},
+    ethtool,
     load::{LoadError, Object, log_to_tracing, undisturbed},
 };
 use libbpf_rs::{
@@ -110,7 +111,8 @@ impl Interface {
         log_to_tracing();
         let missing = |_| OpenError::NoInterface(name.to_owned());
         let index = nix::net::if_::if_nametoindex(name).map_err(missing)?;
-        let queues = count_queues(name);
+        // One where the driver does not say.
+        let queues = ethtool::queues(name).unwrap_or(1).max(1);
         if queues > MOST_QUEUES {
             return Err(OpenError::Queues(name.to_owned(), queues));
         }
@@ -215,7 +217,8 @@ impl Queue {
         registration.addr = memory.begin.as_ptr() as u64;
         registration.len = memory.length as u64;
         registration.chunk_size = CHUNK as u32;
-        set(&socket, libc::XDP_UMEM_REG, &registration).map_err(name("its memory"))?;
+        set(&socket, libc::XDP_UMEM_REG, &registration)
+            .map_err(name("its 16 MB of memory (CAP_IPC_LOCK or `ulimit -l` permits it)"))?;
         for ring in [
             libc::XDP_UMEM_FILL_RING,
             libc::XDP_UMEM_COMPLETION_RING,
@@ -362,35 +365,6 @@ impl Drop for Memory {
         let _ = unsafe { munmap(self.begin, self.length) };
     }
 }
-
-/// The number of an interface's receive queues; the calling thread's /sys may be another namespace's,
-/// so the driver is asked by ioctl (`ETHTOOL_GCHANNELS`), and one is assumed where it does not know.
-fn count_queues(name: &str) -> u32 {
-    #[repr(C)]
-    #[derive(Default)]
-    struct Channels {
-        command: u32,
-        most: [u32; 4],
-        receive: u32,
-        send: u32,
-        other: u32,
-        combined: u32,
-    }
-    let mut channels = Channels { command: ETHTOOL_GCHANNELS, ..Channels::default() };
-    // SAFETY: all zeros is a valid value of it: bytes, numbers and null pointers.
-    let mut request: libc::ifreq = unsafe { mem::zeroed() };
-    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes().take(libc::IFNAMSIZ - 1)) {
-        *to = from as libc::c_char;
-    }
-    request.ifr_ifru.ifru_data = (&raw mut channels).cast();
-    let Ok(socket) = std::net::UdpSocket::bind(("127.0.0.1", 0)) else { return 1 };
-    // SAFETY: the request names the interface and points to what the command fills in.
-    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, &raw mut request) };
-    if result < 0 { 1 } else { (channels.receive + channels.combined).max(1) }
-}
-
-/// linux/ethtool.h
-const ETHTOOL_GCHANNELS: u32 = 0x3c;
 
 /// Sets an option of an AF_XDP socket.
 fn set<T>(socket: &OwnedFd, option: libc::c_int, value: &T) -> io::Result<()> {

@@ -5,7 +5,11 @@ use crate::{
     service::Service,
 };
 use config::Problem;
-use job::{Capabilities, Capability, Error, Job, Node, Section, Service as _, file::Reader};
+use datapath::echo::EchoProgram;
+use job::{
+    Ability, Capabilities, Capability, Error, Interface, Job, Node, Section, Service as _,
+    file::Reader,
+};
 
 /// The responder and its anycast announcement.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +58,19 @@ impl Job for Echo {
         };
         let Node { name, state } = node.clone();
         Some(Config { node: name, state, echo: echo??, anycast })
+    }
+
+    fn interfaces(&self, config: &Config) -> Vec<String> {
+        config.echo.interfaces.clone()
+    }
+
+    fn ability(&self, interfaces: &[Interface]) -> Ability {
+        const WITHOUT: &str =
+            "the kernel itself answers (`mode = \"kernel\"`), without limits and counters";
+        match EchoProgram::load() {
+            Ok(_) => Ability::in_xdp("answers", interfaces),
+            Err(error) => Ability::other_way(WITHOUT).without_program(&error),
+        }
     }
 
     fn problems(&self, config: &Config) -> Vec<Problem> {

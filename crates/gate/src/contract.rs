@@ -7,7 +7,14 @@ use crate::{
     service::{self, Opened, Service},
 };
 use config::Problem;
-use job::{Capabilities, Capability, Error, Job, Node, Renamed, Section, file::Reader};
+use datapath::{
+    gate::{OpenError, Settings},
+    kernel,
+};
+use job::{
+    Ability, Capabilities, Capability, Error, How, Interface, Job, Node, Renamed, Section,
+    file::Reader,
+};
 use std::{fmt, sync::Arc};
 
 /// The gate.
@@ -71,6 +78,40 @@ impl Job for Gate {
         let Node { name, state } = node.clone();
         let gate = file.section::<GateConfig>("gate")??;
         Some(Config { node: name, state, gate })
+    }
+
+    fn interfaces(&self, config: &Config) -> Vec<String> {
+        config.gate.internal.clone()
+    }
+
+    fn ability(&self, interfaces: &[Interface]) -> Ability {
+        // As small as can be: nothing is attached.
+        let settings = Settings {
+            max_flows: 1024,
+            fresh_flows: 1024,
+            refusals: 1024,
+            ring_bytes: 256 << 10,
+            ..Settings::default()
+        };
+        let ability = match datapath::gate::Gate::open(&settings) {
+            Err(OpenError::Load(error)) => {
+                Ability::fails("no flow is seen").without_program(&error)
+            }
+            Err(error) => Ability::fails(error.to_string()),
+            Ok(_) if kernel::tcx() => Ability::works("attached by TCX"),
+            Ok(_) => Ability::other_way("attached by clsact, as this kernel has no TCX"),
+        };
+        let missing: Vec<_> = interfaces.iter().filter(|it| !it.exists).collect();
+        let missing = missing.iter().map(|it| it.name.as_str()).collect::<Vec<_>>().join(", ");
+        let ability = match missing.as_str() {
+            "" => ability,
+            names => ability.and(&format!("waiting for {names}")),
+        };
+        match ability.how {
+            How::Works | How::OtherWay if !kernel::htb() => Ability::other_way(ability.text)
+                .and("limits do not work: there is no HTB (`modprobe sch_htb`)"),
+            _ => ability,
+        }
     }
 
     fn problems(&self, config: &Config) -> Vec<Problem> {

@@ -2,7 +2,7 @@
 
 use crate::{Capability, erased::AnyConfig};
 use config::Problem;
-use std::fmt;
+use std::{collections::BTreeSet, fmt};
 
 /// The jobs that a file configures, each with its sections.
 #[derive(Default)]
@@ -28,6 +28,17 @@ impl Configured {
     /// Warnings: what is allowed but rarely intended.
     pub fn warnings(&self) -> Vec<Problem> {
         self.0.iter().flat_map(|config| config.warnings()).collect()
+    }
+
+    /// The interfaces that the configuration names for a job; none if it has not this job.
+    pub(crate) fn interfaces(&self, job: &str) -> Option<Vec<String>> {
+        self.0.iter().find(|config| config.name() == job).map(|config| config.interfaces())
+    }
+
+    /// All interfaces that the configuration names, each once.
+    pub fn all_interfaces(&self) -> Vec<String> {
+        let all: BTreeSet<_> = self.0.iter().flat_map(|config| config.interfaces()).collect();
+        all.into_iter().collect()
     }
 
     /// Does what must come before the first capability is dropped.

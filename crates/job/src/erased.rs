@@ -1,6 +1,8 @@
 //! The same contract without types, so that jobs can be in one list.
 
-use crate::{Error, Failed, Guarded, Job, Metrics, Section, Service, file::Reader};
+use crate::{
+    Ability, Error, Failed, Guarded, Interface, Job, Metrics, Section, Service, file::Reader,
+};
 use config::Problem;
 use serde_json::Value;
 use std::{any::Any, fmt, future::Future, pin::Pin, sync::Arc};
@@ -13,6 +15,7 @@ pub(crate) trait AnyJob: Send + Sync {
     fn name(&self) -> &'static str;
     fn sections(&self) -> Vec<Section>;
     fn renamed(&self) -> crate::Renamed;
+    fn ability(&self, interfaces: &[Interface]) -> Ability;
     fn read(&self, file: &mut Reader<'_, '_>, node: &crate::Node) -> Option<Box<dyn AnyConfig>>;
 }
 
@@ -22,6 +25,7 @@ pub(crate) trait AnyConfig: Send + Sync {
     fn capabilities(&self) -> crate::Capabilities;
     fn problems(&self) -> Vec<Problem>;
     fn warnings(&self) -> Vec<Problem>;
+    fn interfaces(&self) -> Vec<String>;
     fn privileged(&self);
     fn open(self: Box<Self>, drained: bool) -> Boxed<'static, Result<Box<dyn AnyOpened>, Error>>;
     fn config(&self) -> &dyn Any;
@@ -100,6 +104,10 @@ impl<J: Job> AnyJob for JobOf<J> {
         self.0.renamed()
     }
 
+    fn ability(&self, interfaces: &[Interface]) -> Ability {
+        self.0.ability(interfaces)
+    }
+
     fn read(&self, file: &mut Reader<'_, '_>, node: &crate::Node) -> Option<Box<dyn AnyConfig>> {
         let name = self.name();
         let config = panics::catch(name, || self.0.read(file, node)).unwrap_or_else(|| {
@@ -127,6 +135,10 @@ impl<J: Job> AnyConfig for ConfigOf<J> {
 
     fn warnings(&self) -> Vec<Problem> {
         panics::catch(self.name(), || self.job.warnings(&self.config)).unwrap_or_default()
+    }
+
+    fn interfaces(&self) -> Vec<String> {
+        self.job.interfaces(&self.config)
     }
 
     fn privileged(&self) {

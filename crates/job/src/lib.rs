@@ -20,6 +20,7 @@
 //! none. [`mod@file`] reads and checks configuration files; [`command`] is how commands end and ask the daemon.
 #![forbid(unsafe_code)]
 
+mod ability;
 pub mod command;
 mod configured;
 mod erased;
@@ -30,8 +31,10 @@ mod registry;
 mod running;
 mod section;
 
+pub use ability::{Ability, How};
 pub use configured::Configured;
 pub use datapath::capabilities::Capability;
+pub use datapath::kernel::Interface;
 pub use file::Renamed;
 pub use guarded::{Failed, Guarded};
 pub use metrics::Metrics;
@@ -104,6 +107,16 @@ pub trait Job: Send + Sync + 'static {
     /// Warnings: what is allowed but rarely intended.
     fn warnings(&self, _: &Self::Config) -> Vec<Problem> {
         Vec::new()
+    }
+
+    /// The interfaces that the configuration names.
+    fn interfaces(&self, _: &Self::Config) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// What it can do on this kernel with these interfaces, found out by trying and without a trace.
+    fn ability(&self, _: &[Interface]) -> Ability {
+        Ability::works("needs nothing special of the kernel")
     }
 
     /// Does what must come before the first capability is dropped.

@@ -1,7 +1,7 @@
 //! All known jobs, and their start.
 
 use crate::{
-    Configured, Error, Job, Node, Renamed, Running, Section,
+    Ability, Configured, Error, Interface, Job, Node, Renamed, Running, Section,
     erased::{AnyJob, AnyOpened, JobOf},
     file::Reader,
     section,
@@ -24,6 +24,21 @@ impl Registry {
     /// Their names.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         self.0.iter().map(|job| job.name())
+    }
+
+    /// What each can do on this kernel: with the interfaces that it is configured with, else with all.
+    pub fn abilities(
+        &self,
+        configured: Option<&Configured>,
+        interfaces: &[Interface],
+    ) -> Vec<(&'static str, Ability)> {
+        let ability = |job: &Box<dyn AnyJob>| {
+            let own = configured.and_then(|configured| configured.interfaces(job.name()));
+            let own = own.map(|names| names.iter().map(|name| Interface::of(name)).collect());
+            let own: Vec<_> = own.unwrap_or_else(|| interfaces.to_vec());
+            (job.name(), job.ability(&own))
+        };
+        self.0.iter().map(ability).collect()
     }
 
     /// All sections that they read.

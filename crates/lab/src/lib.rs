@@ -4,6 +4,7 @@
 //! does no I/O. The shell around it owns the ports to hosts, the scenes and the commands.
 #![forbid(unsafe_code)]
 
+mod ability;
 pub mod capture;
 pub mod clean;
 pub mod cli;
@@ -28,6 +29,7 @@ pub mod settings;
 pub mod stage;
 pub mod view;
 
+pub use ability::ability;
 pub use engine::{Change, ChangeError, Engine, EngineOptions, IcmpLimits, Ledger};
 pub use ids::{LinkId, Nanos, NodeId, PortId};
 pub use link::LinkState;

@@ -44,8 +44,12 @@ pub enum Command {
     #[command(after_help = "Example:\n  nigh run -c /etc/nigh/nigh.toml --log info")]
     Run(RunArgs),
     /// Check a configuration file and report mistakes with line, column and key
+    ///
+    /// With --kernel: show what this kernel and its interfaces can do for each job. The exit code is then
+    /// 1 if a job cannot work. With RUST_LOG=libbpf=debug stderr has the whole log of a program that the
+    /// kernel's verifier refuses.
     #[command(
-        after_help = "Examples:\n  nigh check -c /etc/nigh/nigh.toml\n  nigh check --schema > nigh.schema.json\n  nigh check --template > nigh.toml"
+        after_help = "Examples:\n  nigh check -c /etc/nigh/nigh.toml\n  nigh check --kernel eth0 eth1\n  nigh check --schema > nigh.schema.json\n  nigh check --template > nigh.toml"
     )]
     Check(CheckArgs),
     /// Show the state of the node: each job's state, counters and health
@@ -142,11 +146,18 @@ pub struct RunArgs {
 #[derive(Debug, Args)]
 pub struct CheckArgs {
     /// Print the JSON Schema of the configuration file, for editors; no file is read
-    #[arg(long)]
+    #[arg(long, conflicts_with = "kernel")]
     pub schema: bool,
     /// Print a configuration file with every key commented out, to start from; no file is read
-    #[arg(long, conflicts_with_all = ["schema", "json"])]
+    #[arg(long, conflicts_with_all = ["schema", "json", "kernel"])]
     pub template: bool,
+    /// Show what this kernel and its interfaces can do for each job: those that are named, else those of
+    /// the configuration file, else all; only loads programs to try them, changes nothing
+    #[arg(long)]
+    pub kernel: bool,
+    /// The interfaces for --kernel
+    #[arg(value_name = "INTERFACE", requires = "kernel")]
+    pub interfaces: Vec<String>,
     /// The configuration file
     #[arg(short, long, value_name = "FILE", default_value = DEFAULT_FILE)]
     pub config: PathBuf,

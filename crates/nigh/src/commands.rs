@@ -3,7 +3,8 @@
 use crate::{
     cli::{
         CheckArgs, Cli, Command, CompletionsArgs, DaemonArgs, EchoArgs, EchoCommand, GateArgs,
-        GateCommand, LabArgs, ManArgs, OracleArgs, OracleCommand, ProbeArgs, ProbeCommand, Target,
+        GateCommand, LabArgs, LogFormat, ManArgs, OracleArgs, OracleCommand, ProbeArgs,
+        ProbeCommand, Target,
     },
     client::{self, AskError},
     complete,
@@ -12,16 +13,20 @@ use crate::{
         scene::{self, SceneError},
     },
     control::Request,
-    daemon, man, man5,
+    daemon,
+    kernel::Kernel,
+    logging, man, man5,
 };
 use clap::{CommandFactory, Parser, error::ErrorKind as Wrong};
 use job::{
+    Interface,
     command::{ControlCommand, Exit, Failure, Outcome, print, print_json, print_result},
     file::{LoadError, Report},
 };
 use lab::{scene::Scene, stage::Stage};
 use serde_json::{Value, json};
 use std::{
+    env,
     io::{self, Write},
     path::{Path, PathBuf},
     process::ExitCode,
@@ -107,6 +112,9 @@ fn check(args: &CheckArgs) -> Outcome {
     if args.template {
         return Ok(print(&config::template::file())?);
     }
+    if args.kernel {
+        return kernel(args);
+    }
     let result = config::load(&args.config);
     if args.json {
         let (report, valid) = match &result {
@@ -120,6 +128,30 @@ fn check(args: &CheckArgs) -> Outcome {
     let loaded = result.map_err(explain)?;
     let _ = io::stderr().write_all(loaded.report.render().as_bytes());
     Ok(print(&format!("{} is valid\n", args.config.display()))?)
+}
+
+/// Shows what this kernel can do.
+fn kernel(CheckArgs { config, json, interfaces, .. }: &CheckArgs) -> Outcome {
+    if let Some(filter) = env::var("RUST_LOG").ok().filter(|filter| !filter.is_empty()) {
+        logging::start(&filter, LogFormat::Text)?;
+    }
+    let is_read =
+        interfaces.is_empty() && (config != Path::new(config::DEFAULT_FILE) || config.exists());
+    let configured = is_read.then(|| config::load(config).map_err(explain)).transpose()?;
+    let configured = configured.map(|loaded| loaded.jobs);
+    let of = |names: &[String]| names.iter().map(|name| Interface::of(name)).collect();
+    let interfaces = match &configured {
+        Some(jobs) => of(&jobs.all_interfaces()),
+        None if interfaces.is_empty() => Interface::all(),
+        None => of(interfaces),
+    };
+    let kernel = Kernel::probe(interfaces, configured.as_ref());
+    if *json {
+        print_json(&kernel)?;
+    } else {
+        print(&kernel.render())?;
+    }
+    Ok(Exit::of(kernel.is_enough()))
 }
 
 /// Asks the daemon that `target` names.

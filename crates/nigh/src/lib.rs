@@ -10,7 +10,8 @@
 //! - [`daemon`]: start, signals, reload, stop; [`control`]: its control socket, [`client`]: the
 //!   other end; [`http`]: status page, metrics, health and API; [`metrics`];
 //! - [`node`]: the running node, [`jobs`]: its jobs; [`privileges`]: which capabilities are kept;
-//!   [`state`]: what survives a restart; [`notify`]: notifications to systemd.
+//!   [`state`]: what survives a restart; [`notify`]: notifications to systemd;
+//! - [`kernel`]: what this kernel can do for the jobs.
 #![forbid(unsafe_code)]
 
 pub mod cli;
@@ -22,6 +23,7 @@ pub mod control;
 pub mod daemon;
 pub mod http;
 pub mod jobs;
+pub mod kernel;
 pub mod logging;
 pub mod man;
 pub mod man5;

@@ -5,7 +5,10 @@ use crate::{
     service::{Opened, Service},
 };
 use config::Problem;
-use job::{Capabilities, Capability, Error, Job, Node, Renamed, Section, file::Reader};
+use datapath::{kernel, oracle::OracleProgram};
+use job::{
+    Ability, Capabilities, Capability, Error, Interface, Job, Node, Renamed, Section, file::Reader,
+};
 
 /// The oracle.
 #[derive(Clone, Copy, Debug)]
@@ -47,6 +50,21 @@ impl Job for Oracle {
         let Node { name, state } = node.clone();
         let oracle = file.section::<OracleConfig>("oracle")??;
         Some(Config { node: name, state, oracle })
+    }
+
+    fn interfaces(&self, config: &Config) -> Vec<String> {
+        config.oracle.interfaces.clone()
+    }
+
+    fn ability(&self, interfaces: &[Interface]) -> Ability {
+        let without = Ability::other_way("sockets answer all requests, which is slower");
+        match OracleProgram::load() {
+            Err(error) => without.without_program(&error),
+            // What its XDP program needs.
+            Ok(_) if !kernel::arena() => without.and("this kernel has no eBPF arenas (Linux 6.9)"),
+            Ok(_) if !kernel::may_goto() => without.and("this kernel has no may_goto (Linux 6.9)"),
+            Ok(_) => Ability::in_xdp("answers plain requests", interfaces),
+        }
     }
 
     fn problems(&self, config: &Config) -> Vec<Problem> {

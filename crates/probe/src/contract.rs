@@ -1,11 +1,16 @@
 //! The job `probe`, for the registry.
 
+use crate::stamp::ErrorEstimate;
 use crate::{
     config::{Config, ProbeConfig, RENAMED},
     service::{Opened, Service},
 };
 use config::Problem;
-use job::{Capabilities, Capability, Error, Job, Node, Renamed, Section, file::Reader};
+use datapath::stamp::StampProgram;
+use job::{
+    Ability, Capabilities, Capability, Error, How, Interface, Job, Node, Renamed, Section,
+    file::Reader,
+};
 
 /// The measuring station.
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +54,29 @@ impl Job for Probe {
         let Node { name, state } = node.clone();
         let probe = file.section::<ProbeConfig>("probe")??;
         Some(Config { node: name, state, probe })
+    }
+
+    fn interfaces(&self, config: &Config) -> Vec<String> {
+        config.probe.reflector.interfaces.clone()
+    }
+
+    fn ability(&self, interfaces: &[Interface]) -> Ability {
+        let ability = match StampProgram::load(ErrorEstimate::from_ns(None).0) {
+            Ok(_) => Ability::in_xdp("reflects", interfaces),
+            Err(error) => Ability::other_way("a socket reflects, later than the driver would")
+                .without_program(&error),
+        };
+        if ability.how == How::Unknown {
+            return ability;
+        }
+        let times = |it: &&Interface| it.send_timestamps.is_some_and(|times| times.software);
+        let without: Vec<_> = interfaces.iter().filter(|it| it.exists && !times(it)).collect();
+        match without.iter().map(|it| it.name.as_str()).collect::<Vec<_>>().join(", ").as_str() {
+            "" => ability,
+            names => ability.and(&format!(
+                "no times of sent packets on {names}, so larger error bounds of delays"
+            )),
+        }
     }
 
     fn problems(&self, config: &Config) -> Vec<Problem> {

@@ -64,6 +64,7 @@ pub const TESTS: &[&str] = &[
     "sc_warts2json",
     "scamper",
     "script",
+    "setpriv",
     "sh",
     "sleep",
     "ssh",

@@ -26,7 +26,7 @@ pub enum Cannot {
 }
 
 /// Whether eBPF programs can encrypt by AES: `bpf_crypto_encrypt` without a vector and `ecb(aes)`, for
-/// [`mask`](crate::mask).
+/// [`crate::mask`].
 ///
 /// # Errors
 /// When they cannot.

@@ -6,6 +6,7 @@
 //! interface -> kernel: sample, filter, copy               -> ring -> mask -> output
 //! ```
 
+mod ability;
 mod choice;
 mod clock;
 mod engine;
@@ -18,6 +19,7 @@ mod run;
 #[cfg(test)]
 mod tests;
 
+pub use ability::ability;
 pub use choice::{Choice, Chosen};
 pub use engine::{keys, settings};
 pub use run::{Live, Summary};

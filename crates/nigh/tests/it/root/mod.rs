@@ -9,6 +9,7 @@ mod dinr;
 mod docs;
 mod echo;
 mod gate;
+mod kernel;
 mod lab;
 mod mask_live;
 mod oracle;
