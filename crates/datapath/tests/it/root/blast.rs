@@ -6,7 +6,7 @@ use datapath::{
     blast::{PassGuard, Receiver, Request, Sender, Tally, Transmissions, Verdict, burst},
     clock::monotonic_ns,
 };
-use testbed::{Namespace, wait_until};
+use testbed::{LIMIT, Namespace, wait_until};
 use wire::{
     Identifier, Mac, Sequence,
     echo_frame::{EchoFrame, Kind},
@@ -39,7 +39,8 @@ pub(super) fn request(ends: [&str; 2], payload: usize, base: u32, total: u32) ->
     }
 }
 
-/// Sends all of a request in calls of `chunk` frames; what came back and what the driver took.
+/// Sends all of a request in calls of `chunk` frames, the next when the replies to one are there, so that no
+/// queue is full on however slow a machine; what came back and what the driver took.
 fn blast(near: &Namespace, request: &Request, chunk: u32) -> (Tally, u64, u64) {
     near.enter(|| {
         let interface = nix::net::if_::if_nametoindex("eth0").unwrap();
@@ -51,14 +52,13 @@ fn blast(near: &Namespace, request: &Request, chunk: u32) -> (Tally, u64, u64) {
         while left > 0 {
             sender.send(chunk.min(left)).unwrap();
             left -= chunk.min(left);
+            wait_until("the replies", LIMIT, || receiver.received().unwrap() == watch.counts().0)
+                .unwrap();
         }
         assert_eq!(sender.made(), u64::from(request.total));
         assert_eq!(sender.by_second().iter().sum::<u64>(), sender.made());
         let (taken, refused) = watch.counts();
         assert_eq!(taken + refused, sender.made());
-        let _ = wait_until("the replies", Duration::from_secs(2), || {
-            receiver.received().unwrap() == taken
-        });
         (receiver.tally().unwrap(), taken, refused)
     })
 }
@@ -78,13 +78,14 @@ fn every_frame_is_answered_by_the_kernel_and_matched() {
             let total = 3000;
             // The kernel's ICMP socket holds some 50 large replies before it drops one.
             let chunk = if payload < 1000 { 64 } else { 16 };
+            let begin = monotonic_ns();
             let (tally, taken, refused) = blast(&near, &request(ends, payload, base, total), chunk);
             assert_eq!((taken, refused), (u64::from(total), 0));
             assert_eq!(tally.received, taken);
             assert_eq!((tally.duplicated, tally.reordered, tally.corrupt), (0, 0, 0));
             assert_eq!(tally.rtt.iter().map(|(_, count)| count).sum::<u64>(), taken);
             assert!(0 < tally.rtt_min && tally.rtt_min <= tally.rtt_max);
-            assert!(tally.rtt_max < 2_000_000_000);
+            assert!(tally.rtt_max < monotonic_ns() - begin);
             assert_eq!(tally.by_second.iter().sum::<u64>(), taken);
         }
     }
@@ -111,7 +112,7 @@ fn a_burst_is_answered_by_the_kernel_behind_a_program_that_passes() {
     assert_eq!(burst.made, 50_000);
     assert!(burst.received <= burst.sent && burst.sent <= burst.made);
     // The driver's ring may be full at times; what it took comes back but for full queues.
-    assert!(burst.received > 25_000);
+    assert!(burst.received > burst.sent / 2, "{burst:?}");
 
     // On an interface that has a program already, the error says so.
     let busy = near.enter(|| {
