@@ -224,7 +224,7 @@ __noinline int gate_new(const struct gate_packet *packet, __u32 budget, __u32 if
 
 	if (!packet)
 		return -1;
-	/* Until Linux 6.4 the keys of maps must lie on the stack. */
+	/* On Linux 6.1 the keys of maps must lie on the stack. */
 	key = packet->key;
 	flow.began_ns = bpf_ktime_get_coarse_ns();
 	flow.seen_ns = flow.began_ns;
@@ -556,7 +556,7 @@ int gate_driver(struct xdp_md *ctx)
 
 /*
  * Is this packet to queue in a class? For a filter behind gate_from_internal, whose action sends
- * those through their device: an IFB device drops what a program sends there before Linux 6.4.
+ * those through their device: an IFB device of Linux 6.1 drops what a program sends there.
  */
 SEC("tc")
 int gate_limited(struct __sk_buff *skb)

@@ -98,9 +98,9 @@ static __always_inline int gate_record(struct __sk_buff *skb, const struct gate_
 	record->action = flow->action;
 	record->unused = 0;
 	/*
-	 * The index of the last byte has one bound where the length has two, of which verifiers
-	 * before Linux 6.8 do not see the lower one. It is in one register for the comparison and
-	 * the call.
+	 * The index of the last byte has one bound where the length has two, of which older
+	 * verifiers do not see the lower one. It is in one register for the comparison and the
+	 * call.
 	 */
 	last = length - 1;
 	asm volatile("" : "+r"(last));

@@ -4,7 +4,7 @@
 //! name. One that is to go with its process is named at random, and the process has a Unix socket of
 //! that name in the interface's network namespace; so the next process sees whose process was killed.
 //!
-//! Before Linux 6.4 a program cannot send packets through an IFB device; the action mirred (tc-mirred(8))
+//! On Linux 6.1 a program cannot send packets through an IFB device; the action mirred (tc-mirred(8))
 //! of a filter behind it can.
 //!
 //! Programs return TC_ACT_UNSPEC (-1, TCX_NEXT), after which the kernel tries the next filter.

@@ -145,7 +145,7 @@ pub enum OnFailure {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RefuseAt {
-    /// At the TCX hook, like all other packets.
+    /// At the hook of all other packets.
     #[default]
     Stack,
     /// In the driver by XDP, which costs least; without XDP in the driver, in the kernel's generic XDP.

@@ -9,6 +9,10 @@ use classify::{flow::Flow, label::Label};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+/// Values of [`Status::attached_by`].
+pub(crate) const TCX: &str = "tcx";
+pub(crate) const CLSACT: &str = "clsact";
+
 /// The value of `gate` in `nigh status --json` and `/api/v1/status`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Status {
@@ -19,6 +23,9 @@ pub struct Status {
     pub bypass: bool,
     /// The interfaces towards the hosts that are governed.
     pub internal: Vec<String>,
+    /// By what the programs are attached to them: `tcx`, or `clsact` where the kernel has no TCX.
+    #[serde(default)]
+    pub attached_by: String,
     /// Whether it took over what an earlier process had left in the kernel.
     pub taken_over: bool,
     /// The table of flows.

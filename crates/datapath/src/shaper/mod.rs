@@ -2,8 +2,8 @@
 //! directions.
 //!
 //! ```text
-//!   to the interface's hosts    TCX egress sets skb->priority ─► HTB of the interface ─► wire
-//!   from them                   TCX ingress redirects to the IFB ─► HTB of the IFB ─► ingress again
+//!   to the interface's hosts    egress hook sets skb->priority ─► HTB of the interface ─► wire
+//!   from them                   ingress hook redirects to the IFB ─► HTB of the IFB ─► ingress again
 //! ```
 //!
 //! A packet whose priority is `MAJOR:class` waits in that class; every other one passes beside them.

@@ -21,14 +21,14 @@ use crate::{
     },
     policy::Verdict,
     status::{
-        Copies, FileCounts, FlowCounts, FlowRow, LimitStatus, Packets, ParserStatus, RuleStatus,
-        Status, TopRow, TopStatus, Why,
+        CLSACT, Copies, FileCounts, FlowCounts, FlowRow, LimitStatus, Packets, ParserStatus,
+        RuleStatus, Status, TCX, TopRow, TopStatus, Why,
     },
 };
 use classify::flow::Flow;
 use datapath::{
     clock::monotonic_ns,
-    gate::{Counts, Found},
+    gate::{Counts, Found, HookKind},
 };
 use std::collections::BTreeMap;
 
@@ -120,6 +120,10 @@ impl Worker {
             problems: problems.list(),
             bypass: gate.is_bypassed(),
             internal: config.gate.internal.clone(),
+            attached_by: match gate.hook_kind() {
+                HookKind::Tcx => TCX.to_owned(),
+                HookKind::Clsact => CLSACT.to_owned(),
+            },
             taken_over: gate.found() == Found::TakenOver,
             flows: FlowCounts {
                 decided: decided as u64,

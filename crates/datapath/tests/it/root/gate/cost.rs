@@ -72,7 +72,7 @@ fn the_cost_of_a_hook_is_measured() {
             }
             began.elapsed() / DATAGRAMS
         };
-        let took = (0..TIMES / DATAGRAMS * RUNS).map(once).min().unwrap();
+        let took = (0..RUNS * 20).map(once).min().unwrap();
         println!("a datagram that is refused at {:9} {:6} ns", site.kind, took.as_nanos());
         assert!(gate.ledger().unwrap().to_internal.dropped_verdict > u64::from(TIMES));
     }
