@@ -149,7 +149,10 @@ fn a_panic_on_any_thread_is_the_jobs_failure_alone() {
         tokio::pin!(contained);
         for name in ["call", "task", "thread"] {
             let failed = running.control(name, name.into()).await.unwrap_err().to_string();
-            assert!(failed.starts_with(&format!("{name}: failed: panicked at crates/job")), "{failed}");
+            assert!(
+                failed.starts_with(&format!("{name}: failed: panicked at crates/job")),
+                "{failed}"
+            );
             assert!(failed.contains("in a part"), "{failed}");
             // What is left of it is stopped at once.
             while *log.lock().unwrap() != [format!("{name} stop")] {

@@ -343,8 +343,7 @@ impl job::Service for Service {
         }
         let dumps = self.shared.dumps.load_full();
         let renewal = self.shared.alto().as_ref().map(alto::server::Server::renewal);
-        let read =
-            panics::spawn_blocking(move || Prepared::read(config, &dumps, renewal, alone));
+        let read = panics::spawn_blocking(move || Prepared::read(config, &dumps, renewal, alone));
         Ok(read.await.unwrap_or(Err(ReloadError::Stopped))?)
     }
 

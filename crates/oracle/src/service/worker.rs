@@ -76,6 +76,11 @@ pub(super) struct Worker {
     publisher: Option<Publisher>,
 }
 
+/// What an operator may have changed of a policy.
+fn metrics(policy: &Policy) -> Vec<(&str, &str)> {
+    policy.metrics.iter().map(|metric| (&*metric.name, metric.expression())).collect()
+}
+
 impl Worker {
     /// A worker that knows nothing of the network yet.
     pub(super) fn new(
@@ -255,8 +260,13 @@ impl Worker {
         if let (Some(publisher), Some(alto)) = (&mut self.publisher, &config.oracle.alto) {
             publisher.configure(alto.clone());
         }
-        self.exits = config.oracle.exits;
-        self.set_policy(policy);
+        // A reload for another job's section computes no tables.
+        if config.oracle != self.shared.config.load().oracle
+            || metrics(&policy) != metrics(&self.policy)
+        {
+            self.exits = config.oracle.exits;
+            self.set_policy(policy);
+        }
         self.shared.settings.store(Arc::new(settings(&config)));
         if workers.is_some() {
             self.shared.udp.take_over(workers);

@@ -52,7 +52,9 @@ fn held(site: &Site) -> BTreeMap<&'static str, Held> {
         let words: Vec<&str> = line.split_whitespace().collect();
         let [protocol, state, _, _, local, peer, rest @ ..] = words.as_slice() else { continue };
         let inode = rest.iter().find_map(|word| word.strip_prefix("ino:"));
-        if let (Some(inode), Some(job)) = (inode.filter(|inode| *inode != "0"), job_of_socket(local, peer)) {
+        if let (Some(inode), Some(job)) =
+            (inode.filter(|inode| *inode != "0"), job_of_socket(local, peer))
+        {
             let text = format!("{protocol} {state} {local} {peer}");
             all.get_mut(job).unwrap().sockets.insert((inode.to_owned(), text));
         }
@@ -103,7 +105,7 @@ fn a_change_of_one_section_leaves_the_other_jobs_alone() {
     let old = site.sections.clone();
     let changes = [
         ("echo", "echo", {
-            let echo = old.echo.replace("rate = 0", "rate = 1000000");
+            let echo = old.echo.replace("rate = 0", "rate = 5000\nburst = 5000");
             echo.replace("addresses = [", "addresses = [\"203.0.113.1\", ")
         }),
         ("echo", "anycast", old.echo.replace("quiet = \"500ms\"", "quiet = \"600ms\"")),
@@ -144,7 +146,10 @@ fn a_change_of_one_section_leaves_the_other_jobs_alone() {
                 };
                 assert!(same, "{what} of {other}, for [{section}]: {value} {}", after.others[what]);
             }
-            assert!(grown[other] >= counts[other], "{other}, for [{section}]: {counts:?} {grown:?}");
+            assert!(
+                grown[other] >= counts[other],
+                "{other}, for [{section}]: {counts:?} {grown:?}"
+            );
         }
         site.reload(&old);
     }

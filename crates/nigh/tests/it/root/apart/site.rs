@@ -8,10 +8,13 @@ use super::super::{
     anycast::site::{Core, LIMIT, SERVICE4, sections},
     oracle::stage::NETWORK,
 };
-use oracle::proxidor::{Query, Rcode, Reply};
+use oracle::{
+    candidate::Candidate,
+    proxidor::{Query, Rcode, Reply},
+};
 use serde_json::{Value, json};
 use std::{
-    net::{TcpStream, UdpSocket},
+    net::{Ipv4Addr, TcpStream, UdpSocket},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -111,7 +114,8 @@ impl Site {
             "oracle" => self.core.router.enter(rank) == Some(Rcode::NO_ERROR),
             "probe" => self.is_measured(),
             _ => {
-                let request = json!({"do": "gate", "request": {"do": "top", "by": "host", "count": 1}});
+                let request =
+                    json!({"do": "gate", "request": {"do": "top", "by": "host", "count": 1}});
                 self.a.control(&request).is_ok()
             }
         }
@@ -123,7 +127,7 @@ impl Site {
 
     /// Whether station b and the one of node a agree on a test, which a's then takes part in.
     pub(super) fn is_measured(&self) -> bool {
-        let test = json!({"do": "run", "what": "delay", "to": "a", "duration": "100ms"});
+        let test = json!({"do": "run", "what": "owd", "to": "a", "duration": "100ms"});
         self.b.control(&json!({"do": "probe", "request": test})).is_ok()
     }
 
@@ -154,7 +158,9 @@ impl Site {
 /// How the oracle answers, if it does.
 pub(super) fn rank() -> Option<Rcode> {
     let mut request = Vec::new();
-    Query { identification: 7, candidates: &[], ..Query::default() }.emit(&mut request).unwrap();
+    let candidates = [Candidate::V4(Ipv4Addr::new(198, 51, 100, 7))];
+    let query = Query { identification: 7, candidates: &candidates, ..Query::default() };
+    query.emit(&mut request).unwrap();
     let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
     socket.connect(PROXIDOR).ok()?;
     socket.set_read_timeout(Some(Duration::from_secs(1))).ok()?;

@@ -109,12 +109,12 @@ fn stop(site: &mut Site) {
     assert!(site.nigh.process().ended().unwrap().success(), "{}", site.nigh.wrote());
 }
 
-/// What is left of a gate in the kernel: pins, a class of HTB, the device of queues.
+/// What is left of a gate in the kernel: pins, HTB on the interface, the device of queues.
 fn left(site: &Site) -> [bool; 3] {
     let pinned = site.gate.enter(datapath::gate::home).unwrap().join("gate_decided").exists();
-    let classes = site.gate.check(&["tc", "class", "show", "dev", "lan0"]).unwrap();
+    let qdiscs = site.gate.check(&["tc", "qdisc", "show", "dev", "lan0"]).unwrap();
     let links = site.gate.check(&["ip", "link", "show"]).unwrap();
-    [pinned, classes.contains("htb"), links.contains("nigh-ifb")]
+    [pinned, qdiscs.contains("htb"), links.contains("nigh-ifb")]
 }
 
 #[test]
