@@ -145,6 +145,7 @@ fn a_panic_on_any_thread_is_the_jobs_failure_alone() {
         let log = Log::default();
         let registry = registry(&names, &log);
         let running = start(&registry, &names.map(|name| (name, "good"))).await.unwrap();
+        let running = Arc::new(running);
         let contained = running.contain();
         tokio::pin!(contained);
         for name in ["call", "task", "thread"] {
@@ -172,7 +173,6 @@ fn a_panic_on_any_thread_is_the_jobs_failure_alone() {
         let failed = running.reload(configured(&registry, &words)).await.unwrap();
         assert_eq!(failed, ["call", "task", "thread"]);
         running.drain().await;
-        let running = Arc::new(running);
         let of = running.clone();
         let text = job::metrics::text(move |metrics| of.collect(metrics)).unwrap();
         for line in [
