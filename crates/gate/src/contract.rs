@@ -3,7 +3,6 @@
 use crate::{
     audit::{Addresses, Mapping},
     config::{Config, GateConfig, RENAMED},
-    parser::link::Program,
     service::{self, Opened, Service},
 };
 use config::Problem;
@@ -133,7 +132,7 @@ impl Job for Gate {
 
     async fn open(&self, config: Config, _: bool) -> Result<Opened, Error> {
         let mapping = self.mapping(&config).map_err(MappingError)?;
-        Ok(Opened::open(config, mapping, Program::default())?)
+        Ok(Opened::open(config, mapping)?)
     }
 
     async fn start(&self, opened: Opened) -> Result<Service, Error> {

@@ -27,16 +27,15 @@ mod core;
 mod counters;
 mod error;
 mod id;
+mod inspect;
 mod internal;
 mod kernel;
 mod labels;
 mod managed;
-mod namer;
 mod orders;
 mod problems;
 mod records;
 mod rounds;
-mod seen;
 mod shape;
 mod worker;
 
@@ -47,23 +46,18 @@ use crate::{
     audit::{Audit, Mapping},
     config::Config,
     control::Request,
-    parser::{
-        contents::Contents,
-        link::{Link, Program},
-        names::Names,
-    },
     policy::Policy,
     scan::{Report, Scanner},
     status::{self, Status},
 };
 use arc_swap::ArcSwap;
 use attempts::Attempts;
+use classify::Engine;
 use core::Core;
 use datapath::gate::{Found, Gate, Injector, Reader, Settings};
 use internal::Internal;
 use labels::Labels;
 use managed::Managers;
-use namer::Namer;
 use records::Log;
 use serde_json::Value;
 use shape::Shapers;
@@ -90,28 +84,21 @@ pub struct Opened {
     shapers: Shapers,
     internal: Internal,
     labels: Labels,
-    names: Link<Names>,
-    contents: Link<Contents>,
-    program: Program,
+    engine: Engine,
     injector: Injector,
     mapping: Option<Arc<dyn Mapping>>,
 }
 
 impl Opened {
     /// Loads the programs, or takes over those of an earlier process, and puts them on the interfaces.
-    /// The audit writes addresses as `mapping` has them; parsers are processes of `program`.
+    /// The audit writes addresses as `mapping` has them.
     ///
     /// # Errors
     /// See [`StartError`]. What was attached then is taken off, unless an earlier process had attached it.
-    pub fn open(
-        config: Config,
-        mapping: Option<Arc<dyn Mapping>>,
-        program: Program,
-    ) -> Result<Self, StartError> {
+    pub fn open(config: Config, mapping: Option<Arc<dyn Mapping>>) -> Result<Self, StartError> {
         datapath::gate::purge();
         let internal = Internal::find(&config.gate)?;
-        let names = namer::open(&program, &config.gate)?;
-        let contents = Link::open(program.clone(), ())?;
+        let engine = Engine::new(&inspect::settings(&config.gate))?;
         let path = config.state.join(FOLDER).join(LABELS);
         let labels = Labels::open(&path).map_err(|source| StartError::Labels { path, source })?;
         let injector = Injector::open().map_err(StartError::Injector)?;
@@ -147,9 +134,7 @@ impl Opened {
                 shapers,
                 internal,
                 labels,
-                names,
-                contents,
-                program,
+                engine,
                 injector,
                 mapping,
             }),
@@ -177,8 +162,7 @@ impl Opened {
                 return Err(error.into());
             }
         };
-        let Self { config, gate, reader, shapers, internal, labels, names, contents, .. } = self;
-        let (program, injector) = (self.program, self.injector);
+        let Self { config, gate, reader, shapers, internal, labels, engine, injector, .. } = self;
         let log = Log::new(audit.as_ref().map(Audit::sender), datapath::clock::monotonic_ns());
         let scanner = managed::scanner(&config.gate, deliver(asks.clone()));
         let policy = Arc::new(Policy::new(&config.gate, &[]));
@@ -189,19 +173,11 @@ impl Opened {
         let mut worker = Worker {
             table,
             gate,
-            core: Core::new(
-                Namer::new(names),
-                policy,
-                bounds,
-                labels,
-                clock::moment(),
-                log.is_on(),
-            ),
+            core: Core::new(engine, policy, bounds, labels, clock::moment(), log.is_on()),
             managers: Managers::new(
                 &config.gate,
                 scanner,
                 config.state.join(FOLDER).join("torrents"),
-                contents,
             ),
             log,
             audit,
@@ -225,7 +201,6 @@ impl Opened {
             asks,
             published,
             config: Arc::new(Mutex::new(config)),
-            program,
             thread: Arc::new(Mutex::new(Some(thread))),
         })
     }
@@ -305,7 +280,7 @@ fn put_in_place(
 pub struct Prepared {
     config: Config,
     /// Where they are to be others.
-    names: Option<Link<Names>>,
+    engine: Option<Engine>,
     /// The same, and whether there is one.
     scanner: Option<Option<Scanner>>,
 }
@@ -324,7 +299,6 @@ pub struct Service {
     asks: mpsc::Sender<Ask>,
     published: Arc<ArcSwap<Status>>,
     config: Arc<Mutex<Config>>,
-    program: Program,
     thread: Arc<Mutex<Option<JoinHandle<()>>>>,
 }
 
@@ -381,7 +355,7 @@ impl job::Service for Service {
         Ok(answer.ok_or(ControlError::Stopped)??)
     }
 
-    /// Starts a parser and builds the scanner where they are to be others.
+    /// Builds engines and the scanner where they are to be others.
     async fn prepare(&self, config: Config) -> Result<Prepared, job::Error> {
         let old = self.config.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for (differs, key) in [
@@ -396,10 +370,11 @@ impl job::Service for Service {
         }
         let differ = config.gate.packets != old.gate.packets
             || config.gate.signatures != old.gate.signatures;
-        let names = if differ { Some(namer::open(&self.program, &config.gate)?) } else { None };
+        let engine =
+            if differ { Some(Engine::new(&inspect::settings(&config.gate))?) } else { None };
         let scanner = managed::differs(old.gate.scan.as_ref(), config.gate.scan.as_ref())
             .then(|| managed::scanner(&config.gate, deliver(self.asks.clone())));
-        Ok(Prepared { config, names, scanner })
+        Ok(Prepared { config, engine, scanner })
     }
 
     /// Puts up the shapers that limits need.
@@ -410,10 +385,10 @@ impl job::Service for Service {
     }
 
     /// Flows keep their labels and are judged again; rules that the operator gave end.
-    async fn finish(&self, prepared: Prepared) {
-        *self.config.lock().unwrap_or_else(PoisonError::into_inner) = prepared.config.clone();
+    async fn finish(&self, Prepared { config, engine, scanner }: Prepared) {
+        *self.config.lock().unwrap_or_else(PoisonError::into_inner) = config.clone();
         // A gate that has stopped meanwhile has nothing to put in force.
-        let _ = self.ask(|reply| Ask::Reload(Box::new(prepared), reply)).await;
+        let _ = self.ask(|reply| Ask::Reload(Box::new((config, engine, scanner)), reply)).await;
     }
 
     /// Shapers that no limit needs go with the thread's next round.

@@ -4,6 +4,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // The gate starts this program again for its parsers.
-    gate::parser::run::main().unwrap_or_else(nigh::commands::main)
+    nigh::commands::main()
 }

@@ -244,7 +244,7 @@ mod tests {
         let count = || failure("two").unwrap().panics;
         let first = failure("two").unwrap().first;
         assert!(first.starts_with("panicked at crates/panics/src/lib.rs:"), "{first}");
-        assert!(first.ends_with(": of the thread's\\nown"), "{first}");
+        assert!(first.ends_with(": of the thread\\'s\\nown"), "{first}");
         runtime().block_on(async {
             assert_eq!(caught("two", async { panic!("later") }).await, None::<u8>);
             let task = caught("two", async { spawn(async { panic!("of a task") }).await }).await;

@@ -157,13 +157,7 @@ impl Control {
 
 fn announce(client: IpAddr, server: SocketAddr, promise: Arc<Promise>, transfers: &mut Transfers) {
     let client = Some(client);
-    transfers.emit(Event::Expect(Expectation {
-        client,
-        server,
-        application: DATA,
-        number: 0,
-        promise,
-    }));
+    transfers.emit(Event::Expect(Expectation { client, server, application: DATA, promise }));
 }
 
 impl Protocol for Control {

@@ -44,7 +44,6 @@ fn expect(
         client: None,
         server,
         application: DATA,
-        number: 0,
         promise: Arc::new(Promise { file }),
     }));
 }

@@ -1,6 +1,5 @@
 //! What can go wrong with a running gate: one error for each operation.
 
-use crate::parser::link::LinkError;
 use datapath::{
     gate::{AttachError, OpenError},
     shaper,
@@ -28,8 +27,8 @@ pub enum StartError {
     #[error("gate.limit: {0}")]
     Shaper(#[from] shaper::Error),
     /// What looks at packets.
-    #[error("cannot start a parser: {0}")]
-    Parser(#[from] LinkError),
+    #[error(transparent)]
+    Engine(#[from] classify::OpenError),
     /// Held packets cannot be sent on.
     #[error("cannot open a socket for held packets: {0}")]
     Injector(io::Error),
@@ -73,8 +72,8 @@ pub enum ReloadError {
     #[error("gate.limit: {0}")]
     Shaper(#[from] shaper::Error),
     /// What looks at packets.
-    #[error("cannot start a parser: {0}")]
-    Parser(#[from] LinkError),
+    #[error(transparent)]
+    Engine(#[from] classify::OpenError),
     /// The gate has stopped.
     #[error("the gate has stopped")]
     Stopped,

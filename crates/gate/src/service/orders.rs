@@ -19,7 +19,6 @@ impl Worker {
         for held in released {
             waited.entry(*held.key()).or_default().push(held);
         }
-        self.core.lose_forgotten();
         while self.core.has_acts() {
             for command in self.core.commands() {
                 let flow = self.perform(command);

@@ -2,20 +2,19 @@
 //! the kernel, and answers the operator in between.
 
 use super::{
-    ControlError, Prepared, ReloadError,
+    ControlError, ReloadError,
     attempts::Attempts,
     beat::Beat,
     clock::moment,
-    core::{Bounds, Core, News},
+    core::{Bounds, Core, News, PacketVerdict},
     id::Id,
+    inspect,
     internal::Internal,
     kernel,
     managed::{self, Around, Managers, NewFlow, WorkerCommand},
-    namer::Namer,
     problems::Problems,
     records::{self, Log},
     rounds::Rounds,
-    seen::{Seen, What, part},
     shape::Shapers,
 };
 use crate::{
@@ -24,10 +23,11 @@ use crate::{
     config::{Config, GateConfig, OnFailure},
     control::Request,
     policy::{Policy, RuntimeAction, RuntimeRule},
-    scan::Report,
+    scan::{Report, Scanner},
     status::{Status, render_rule},
 };
 use arc_swap::ArcSwap;
+use classify::Engine;
 use datapath::{
     clock::monotonic_ns,
     gate::{Gate, Held, Injector, Pace, Reader, Rules, Table},
@@ -64,7 +64,7 @@ pub(super) enum Ask {
     Refresh(oneshot::Sender<()>),
     /// Puts up what a configuration needs, before it is in force.
     Prepare(bool, oneshot::Sender<Result<(), ReloadError>>),
-    Reload(Box<Prepared>, oneshot::Sender<()>),
+    Reload(Box<(Config, Option<Engine>, Option<Option<Scanner>>)>, oneshot::Sender<()>),
     /// The scanner's.
     Report(Report),
     Stop,
@@ -74,7 +74,7 @@ pub(super) enum Ask {
 pub(super) struct Worker {
     pub(super) gate: Gate,
     pub(super) table: Table,
-    pub(super) core: Core<Namer>,
+    pub(super) core: Core<Engine>,
     pub(super) managers: Managers,
     pub(super) log: Log,
     pub(super) audit: Option<Audit>,
@@ -106,7 +106,6 @@ pub(super) fn bounds(config: &GateConfig) -> Bounds {
         packets: config.packets.into(),
         idle_tcp_ns: ns(config.idle_tcp),
         idle_udp_ns: ns(config.idle_udp),
-        on_failure: config.on_failure,
     }
 }
 
@@ -135,7 +134,7 @@ pub(super) fn has_limits(config: &GateConfig, rules: &[RuntimeRule]) -> bool {
 }
 
 /// Does what follows from what managers found; the packets that go on then are added to `released`.
-fn perform(commands: Vec<WorkerCommand>, core: &mut Core<Namer>, released: &mut Vec<Held>) {
+fn perform(commands: Vec<WorkerCommand>, core: &mut Core<Engine>, released: &mut Vec<Held>) {
     for command in commands {
         match command {
             WorkerCommand::Release(held) => released.push(held),
@@ -171,7 +170,6 @@ impl Worker {
                 self.publish();
             }
             self.manage(Managers::rest);
-            self.core.inspect_mut().keep();
             if let Err(error) = self.read(&mut reader) {
                 self.problems.report("packets cannot be read", &error);
                 std::thread::sleep(POLL);
@@ -202,29 +200,57 @@ impl Worker {
         };
         // Nor is a packet that is held.
         let gather = if holds(&config.gate) { Duration::ZERO } else { GATHER };
-        let mut seen = Vec::new();
-        let count = reader.read(Pace { timeout, gather, most: MOST }, |record| {
-            seen.push(Seen::of(&record, now_ns));
-        })?;
         let (mut commands, mut released) = (Vec::new(), Vec::new());
-        let mut seen = seen.into_iter().peekable();
-        while seen.peek().is_some() {
-            let part = part(&mut seen);
-            for one in part.iter().filter(|one| matches!(one.what, What::Packet(_))) {
-                let (namer, known, looks) = core.inspecting(&one.id);
-                if looks {
-                    namer.foresee(&one.flow, one.begins, known, one.packet.packet());
+        let count = reader.read(Pace { timeout, gather, most: MOST }, |record| {
+            let (flow, internal, packet) = kernel::packet(&record);
+            let id = Id::of(&flow);
+            if let Some(ended) = &record.ended {
+                managers.forget(&id, &around);
+                core.restarted(&kernel::counted(&record.key, ended, now_ns));
+            } else if record.is_broken() {
+                core.broken(&flow, record.number);
+                commands.extend(Held::of(&record).map(WorkerCommand::Release));
+            } else {
+                let held = Held::of(&record);
+                let new = core.flow(&id).is_none();
+                let expected = if new { managers.expects(&flow, now_ns) } else { None };
+                if let Some(expectation) = &expected {
+                    core.announced(&flow, internal, inspect::announced(expectation));
+                }
+                let undecided = new || core.is_undecided(&id);
+                match core.packet(&flow, internal, kernel::begins(&record), &packet) {
+                    PacketVerdict::Drop => {
+                        managers.counts.dropped += u64::from(held.is_some());
+                        managers.forget(&id, &around);
+                    }
+                    PacketVerdict::Pass if core.is_undecided(&id) => {
+                        managers.keep(id, &packet);
+                        commands.extend(held.map(WorkerCommand::Release));
+                    }
+                    PacketVerdict::Pass => {
+                        if undecided && let Some(entry) = core.flow(&id) {
+                            let label = entry.label().cloned();
+                            let (flow, began_ns) = (entry.flow, entry.began_ns);
+                            let new = NewFlow {
+                                flow,
+                                internal,
+                                label,
+                                began_ns,
+                                expectation: expected.as_ref(),
+                                syns: kernel::begins(&record),
+                                now: Some(&packet),
+                            };
+                            managers.begin(new, &around, &mut commands);
+                            if held.is_some() {
+                                managers.settle_in(id, flow, &packet, &mut commands);
+                            }
+                        }
+                        managers.packet(id, &packet, held, &around, &mut commands);
+                    }
                 }
             }
-            core.inspect_mut().look();
-            for one in part {
-                one.take(core, managers, &around, &mut commands);
-                perform(std::mem::take(&mut commands), core, &mut released);
-            }
-            core.inspect_mut().looked();
-            managers.exchange(&around, &mut commands);
             perform(std::mem::take(&mut commands), core, &mut released);
-        }
+        })?;
         // Unless more is to be read at once.
         if count < MOST {
             managers.settled(&mut commands);
@@ -240,9 +266,7 @@ impl Worker {
         let policy = core.policy().clone();
         let (moment, now_ns) = (core.moment(), monotonic_ns());
         let (mut commands, mut released) = (Vec::new(), Vec::new());
-        let around = Around { policy: &policy, moment, now_ns, log };
-        what(managers, &around, &mut commands);
-        managers.exchange(&around, &mut commands);
+        what(managers, &Around { policy: &policy, moment, now_ns, log }, &mut commands);
         perform(commands, core, &mut released);
         self.carry_out(released);
     }
@@ -275,7 +299,6 @@ impl Worker {
             };
             managers.adopt(new, interrupted, &around, &mut commands);
         }
-        managers.exchange(&around, &mut commands);
         let mut released = Vec::new();
         perform(commands, core, &mut released);
         self.carry_out(released);
@@ -287,12 +310,7 @@ impl Worker {
         let policy = core.policy().clone();
         let (moment, now_ns) = (core.moment(), core.now_ns());
         let around = Around { policy: &policy, moment, now_ns, log };
-        managers.retain(|id| core.flow(id).is_some() && !core.refuses(id));
-        let mut commands = Vec::new();
-        managers.exchange(&around, &mut commands);
-        let mut released = Vec::new();
-        perform(commands, core, &mut released);
-        self.carry_out(released);
+        managers.retain(|id| core.flow(id).is_some() && !core.refuses(id), &around);
     }
 
     /// Writes down the outcome of flows.
@@ -341,7 +359,8 @@ impl Worker {
                 let _ = reply.send(result.map_err(ReloadError::Shaper));
             }
             Ask::Reload(prepared, reply) => {
-                self.reload(*prepared);
+                let (config, engine, scanner) = *prepared;
+                self.reload(config, engine, scanner);
                 let _ = reply.send(());
             }
             Ask::Report(report) => self.manage(|managers, around, commands| {
@@ -358,7 +377,7 @@ impl Worker {
     }
 
     /// Puts another configuration in force; rules added at run time end.
-    fn reload(&mut self, Prepared { config, names, scanner }: Prepared) {
+    fn reload(&mut self, config: Config, engine: Option<Engine>, scanner: Option<Option<Scanner>>) {
         let bypass = config.gate.bypass;
         if bypass != self.config.gate.bypass {
             self.bypass(bypass);
@@ -366,9 +385,8 @@ impl Worker {
         self.config = config;
         self.runtime_rules.clear();
         self.core.set_bounds(bounds(&self.config.gate));
-        if let Some(names) = names {
-            self.core.inspect_mut().replace(names);
-            self.core.begin_again();
+        if let Some(engine) = engine {
+            self.core.set_inspect(engine);
         }
         if let Some(scanner) = scanner {
             self.manage(|managers, around, commands| {
@@ -479,7 +497,7 @@ impl Worker {
 
     /// Writes down what is known. Flows go on in the kernel, and the next process writes of them.
     fn stop(mut self) {
-        self.manage(|managers, _, _| managers.retain(|_| false));
+        self.manage(|managers, around, _| managers.retain(|_| false, around));
         self.news();
         drop(self.audit.take());
     }

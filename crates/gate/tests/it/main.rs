@@ -5,7 +5,6 @@
 
 mod captures;
 mod ipfix;
-mod parsers;
 mod recordings;
 mod root;
 mod secrets;

@@ -1,4 +1,3 @@
 //! What needs root: these tests make network namespaces or load eBPF programs.
 
-mod parsers;
 mod service;

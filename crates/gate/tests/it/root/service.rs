@@ -3,7 +3,6 @@
 
 use gate::{
     config::{Config, GateConfig},
-    parser::link::Program,
     service::{Opened, Service, StartError},
 };
 use job::Service as _;
@@ -41,7 +40,7 @@ impl Scene {
         assert_eq!(gate.problems(), []);
         let config = Config { node: "test".into(), state: self.state.path().into(), gate };
         gate::service::mount();
-        self.router.enter(|| Opened::open(config, None, Program::Here))
+        self.router.enter(|| Opened::open(config, None))
     }
 
     fn start(&self, text: &str) -> Result<Service, StartError> {

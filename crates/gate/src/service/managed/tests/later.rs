@@ -10,7 +10,7 @@ impl Bench {
         let flow = self.flow;
         let label = Some(label(application));
         self.with(|managers, around, commands| {
-            managers.forget(&id);
+            managers.forget(&id, around);
             let new = NewFlow {
                 flow,
                 internal: Side::Client,

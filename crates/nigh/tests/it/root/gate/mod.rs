@@ -8,7 +8,6 @@ mod chat;
 mod flood;
 mod http;
 mod killed;
-mod parsers;
 mod peers;
 mod rules;
 mod scanned;
