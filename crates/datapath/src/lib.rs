@@ -6,7 +6,6 @@ pub mod bench;
 pub mod blast;
 pub mod capabilities;
 pub mod clock;
-mod clsact;
 mod datagrams;
 pub mod echo;
 mod ethtool;

@@ -1,10 +1,11 @@
 //! What keeps a program on an interface: a link of the kernel's, by descriptor and, if pinned, without
 //! one; or a filter where the kernel has no such link.
 
-use crate::{
-    clsact::{Filter, Life},
-    kernel,
-};
+mod clsact;
+
+pub(crate) use clsact::{Filter, Life};
+
+use crate::kernel;
 use libbpf_rs::libbpf_sys;
 use libbpf_rs::query::{LinkInfo, LinkTypeInfo};
 use socket2::{Domain, Socket, Type};

@@ -32,13 +32,14 @@ impl Registry {
         configured: Option<&Configured>,
         interfaces: &[Interface],
     ) -> Vec<(&'static str, Ability)> {
-        let ability = |job: &Box<dyn AnyJob>| {
+        let mut abilities = Vec::new();
+        for job in &self.0 {
             let own = configured.and_then(|configured| configured.interfaces(job.name()));
             let own = own.map(|names| names.iter().map(|name| Interface::of(name)).collect());
             let own: Vec<_> = own.unwrap_or_else(|| interfaces.to_vec());
-            (job.name(), job.ability(&own))
-        };
-        self.0.iter().map(ability).collect()
+            abilities.push((job.name(), job.ability(&own)));
+        }
+        abilities
     }
 
     /// All sections that they read.

@@ -70,7 +70,7 @@ pub fn run(args: &RunArgs) -> Result<(), RunError> {
     loaded.report.log();
     panics::install();
     loaded.jobs.privileged();
-    jobs::end_earlier(&loaded);
+    jobs::end_earlier(&loaded.jobs, &loaded.node.state);
     privileges::limit(&loaded.jobs)?;
     // Capabilities belong to threads: what this one drops before it starts others, the process no
     // not.

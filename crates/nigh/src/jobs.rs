@@ -2,12 +2,13 @@
 
 mod live;
 
-use crate::{config::Loaded, mapping};
+use crate::mapping;
 use echo::Echo;
 use gate::Gate;
-use job::{Registry, Running};
+use job::{Configured, Registry, Running};
 use oracle::Oracle;
 use probe::Probe;
+use std::path::Path;
 use tokio::task::JoinHandle;
 
 /// The jobs, in the order in which they are shown and started; they stop the other way round. A new job
@@ -18,9 +19,9 @@ pub fn registry() -> Registry {
 
 /// Ends what an earlier process left in force for a job that is not configured any more: the gate's kernel
 /// part outlives its process.
-pub fn end_earlier(loaded: &Loaded) {
-    if loaded.jobs.get::<gate::config::Config>().is_none() {
-        gate::service::take_off_earlier(&loaded.node.state);
+pub fn end_earlier(jobs: &Configured, state: &Path) {
+    if jobs.get::<gate::config::Config>().is_none() {
+        gate::service::take_off_earlier(state);
     }
 }
 

@@ -3,10 +3,13 @@
 //! Links are pinned as `link-IFINDEX-POINT`. Filters, where the kernel has no TCX, stay by themselves;
 //! the map `gate_filtered` says at which interfaces, and the kernel takes out those that are deleted.
 
-use super::{AttachMode, Gate, Inner, OpenError, pin, put_interfaces, types};
+use super::{
+    AttachMode, Gate, Inner, OpenError,
+    pin::{self, OWNER, filtered},
+    put_interfaces, types,
+};
 use crate::{
-    clsact::{Filter, Life},
-    link::{self, Hook, HookKind, Link},
+    link::{self, Filter, Hook, HookKind, Life, Link},
     xdp_link,
 };
 use libbpf_rs::{MapCore as _, MapFlags, libbpf_sys};
@@ -28,9 +31,6 @@ const DRIVER: &str = "driver";
 
 /// Those of traffic control.
 const HOOKS: [(Hook, &str); 2] = [(Hook::Ingress, INGRESS), (Hook::Egress, EGRESS)];
-
-/// What names the gate's filters.
-const OWNER: &str = "gate";
 
 /// Programs on interfaces, by interface and attach point.
 pub(super) type Links = HashMap<(u32, String), Link>;
@@ -313,24 +313,4 @@ impl Inner {
             let _ = map.delete(&place.to_ne_bytes());
         }
     }
-}
-
-/// The interfaces in a map `gate_filtered`, by their places.
-pub(super) fn filtered(map: &impl libbpf_rs::MapCore) -> impl Iterator<Item = (u32, u32)> {
-    (0..map.max_entries()).filter_map(|place| {
-        let value = map.lookup(&place.to_ne_bytes(), MapFlags::ANY).ok()??;
-        Some((place, u32::from_ne_bytes(*value.first_chunk()?)))
-    })
-}
-
-/// Removes the filters that the processes before have left on these interfaces.
-pub(super) fn remove_filters(map: &impl libbpf_rs::MapCore) -> io::Result<()> {
-    for (_, ifindex) in filtered(map) {
-        for (hook, _) in HOOKS {
-            if let Some(filter) = Filter::find(ifindex, hook, OWNER)? {
-                filter.remove();
-            }
-        }
-    }
-    Ok(())
 }

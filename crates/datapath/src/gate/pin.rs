@@ -8,9 +8,9 @@
 //! Each network namespace has its folder, named by its cookie, which no other namespace has until the
 //! machine restarts. Who uses a folder holds a lock on it (flock(2)), which ends with the process.
 
-use super::{OpenError, interfaces};
-use crate::link;
-use libbpf_rs::{MapCore as _, MapFlags, MapHandle, OpenMapMut};
+use super::OpenError;
+use crate::link::{self, Filter, Hook};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, OpenMapMut};
 use nix::fcntl::{Flock, FlockArg};
 use nix::mount::{self, MsFlags};
 use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
@@ -29,6 +29,8 @@ const OWN_MOUNT: &str = "/run/nigh-bpf";
 const PART: &str = "nigh/gate";
 /// The map of interfaces that have filters.
 const FILTERED: &str = "gate_filtered";
+/// What names the gate's filters.
+pub(super) const OWNER: &str = "gate";
 
 /// What has been pinned of a gate on one interface.
 #[derive(Debug)]
@@ -150,7 +152,7 @@ pub fn take_off() -> Result<Vec<u32>, OpenError> {
         };
         found.extend(links(&path).map_err(failed(&path))?.iter().map(|link| link.ifindex));
         if let Ok(map) = MapHandle::from_pinned_path(path.join(FILTERED)) {
-            found.extend(interfaces::filtered(&map).map(|(_, ifindex)| ifindex));
+            found.extend(filtered(&map).map(|(_, ifindex)| ifindex));
         }
         remove(&path).map_err(failed(&path))?;
     }
@@ -165,7 +167,7 @@ fn is_dead(path: &Path) -> bool {
     // What cannot be opened may live.
     if path.join(FILTERED).exists()
         && MapHandle::from_pinned_path(path.join(FILTERED))
-            .map_or(true, |map| interfaces::filtered(&map).next().is_some())
+            .map_or(true, |map| filtered(&map).next().is_some())
     {
         return false;
     }
@@ -247,7 +249,7 @@ pub(super) fn links(path: &Path) -> io::Result<Vec<PinnedLink>> {
 /// Removes all that is pinned in the folder, links and filters first, so that no packet meets half of it.
 pub(super) fn clear(path: &Path) -> io::Result<()> {
     if let Ok(map) = MapHandle::from_pinned_path(path.join(FILTERED)) {
-        interfaces::remove_filters(&map)?;
+        remove_filters(&map)?;
     }
     let mut files = Vec::new();
     for entry in fs::read_dir(path)? {
@@ -261,4 +263,24 @@ pub(super) fn clear(path: &Path) -> io::Result<()> {
 pub(super) fn remove(path: &Path) -> io::Result<()> {
     clear(path)?;
     fs::remove_dir(path)
+}
+
+/// The interfaces in a map `gate_filtered`, by their places.
+pub(super) fn filtered(map: &impl MapCore) -> impl Iterator<Item = (u32, u32)> {
+    (0..map.max_entries()).filter_map(|place| {
+        let value = map.lookup(&place.to_ne_bytes(), MapFlags::ANY).ok()??;
+        Some((place, u32::from_ne_bytes(*value.first_chunk()?)))
+    })
+}
+
+/// Removes the filters that the processes before have left on these interfaces.
+fn remove_filters(map: &impl MapCore) -> io::Result<()> {
+    for (_, ifindex) in filtered(map) {
+        for hook in [Hook::Ingress, Hook::Egress] {
+            if let Some(filter) = Filter::find(ifindex, hook, OWNER)? {
+                filter.remove();
+            }
+        }
+    }
+    Ok(())
 }

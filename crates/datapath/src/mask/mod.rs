@@ -21,8 +21,7 @@ pub use settings::{
 };
 
 use crate::{
-    clsact::Life,
-    link::{self, Hook, HookKind, Link as Attached},
+    link::{self, Hook, HookKind, Life, Link as Attached},
     load::{Object, log_to_tracing, undisturbed, wait_for_readers},
     ring::Ring,
 };

@@ -50,15 +50,20 @@ fn example(schema: &Value) -> Option<toml::Value> {
     if let Some(value) = schema.get("const") {
         return toml::Value::try_from(value).ok();
     }
-    match (first, schema["type"].as_str()?, schema["format"].as_str()) {
-        (Some(first @ Value::Object(_)), ..) => example(first),
-        (Some(first), ..) => toml::Value::try_from(first).ok(),
-        (_, "array", _) => Some(vec![example(&schema["items"])?].into()),
-        (_, "integer", _) => Some(schema["minimum"].as_i64().unwrap_or(0).into()),
-        (_, "number", _) => Some(schema["minimum"].as_f64().unwrap_or(0.0).into()),
-        (_, "boolean", _) => Some(false.into()),
-        (_, _, Some("ip" | "ipv4")) => Some("192.0.2.1".into()),
-        (_, _, Some("ipv6")) => Some("2001:db8::1".into()),
+    match first {
+        Some(first @ Value::Object(_)) => return example(first),
+        Some(first) => return toml::Value::try_from(first).ok(),
+        None => {}
+    }
+    // An optional value is of its type or null.
+    let kind = schema["type"].as_str().or_else(|| schema["type"][0].as_str())?;
+    match (kind, schema["format"].as_str()) {
+        ("array", _) => Some(vec![example(&schema["items"])?].into()),
+        ("integer", _) => Some(schema["minimum"].as_i64().unwrap_or(0).into()),
+        ("number", _) => Some(schema["minimum"].as_f64().unwrap_or(0.0).into()),
+        ("boolean", _) => Some(false.into()),
+        (_, Some("ip" | "ipv4")) => Some("192.0.2.1".into()),
+        (_, Some("ipv6")) => Some("2001:db8::1".into()),
         _ => Some("...".into()),
     }
 }

@@ -9,7 +9,8 @@
 //!
 //! Programs return TC_ACT_UNSPEC (-1, TCX_NEXT), after which the kernel tries the next filter.
 
-use crate::{link::Hook, load, shaper::netlink::Netlink};
+use super::Hook;
+use crate::{load, shaper::netlink::Netlink};
 use netlink_packet_core::{DefaultNla, Emitable as _, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
 use netlink_packet_route::{
     RouteNetlinkMessage as Message,
