@@ -33,7 +33,7 @@ impl Hook {
     }
 }
 
-/// By what programs get to a an interface's hook.
+/// By what programs get to an interface's hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HookKind {
     /// Links at TCX (Linux 6.6).
