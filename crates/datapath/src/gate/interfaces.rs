@@ -50,7 +50,7 @@ pub enum AttachError {
     },
     /// The kernel refuses.
     #[error(
-        "cannot attach the gate to interface {ifindex} by {kind}: {source}; it needs an interface of this network namespace and CAP_NET_ADMIN"
+        "cannot attach the gate to interface {ifindex} by {kind}: {source}; it needs an interface of this network namespace, CAP_NET_ADMIN and, for clsact, CONFIG_NET_SCH_INGRESS and CONFIG_NET_CLS_BPF"
     )]
     Refused {
         /// The interface.

