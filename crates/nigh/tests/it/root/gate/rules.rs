@@ -73,7 +73,9 @@ fn packets_with_a_wrong_checksum_hide_nothing() {
         let [from, to] = [&client, &server].map(|socket| socket.local_addr().unwrap());
         let header = |check| [from.port(), to.port(), 8 + 40, check].map(u16::to_be_bytes).concat();
         let sum = pseudo(from.ip(), to.ip(), 8 + 40, IpProtocol::UDP).unwrap();
-        let wrong = sum.bytes(&header(0)).bytes(&payload).finish() ^ 1;
+        let right = sum.bytes(&header(0)).bytes(&payload).finish();
+        // Zero would say that there is none (RFC 768).
+        let wrong = right.wrapping_add(1).max(1);
         raw.send_to(&[header(wrong), payload].concat(), &to.into()).unwrap();
         // Each is inspected before the next one comes.
         site.wait("a decoy", |status| count(&status["copies"], "bad_checksum") == number + 1);

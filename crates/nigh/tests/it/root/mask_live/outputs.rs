@@ -104,7 +104,9 @@ fn who_reads_the_pipe_sees_masked_packets_and_the_id_of_the_periods_key(engine: 
         .unwrap_or_else(|error| panic!("reader {reader}: {error}: {}", tshark.stderr()));
         read.push(tshark.stdout());
     }
-    end(process);
+    let summary = end(process);
+    let seen = summary["seen"].as_u64().expect("a number") as usize;
+    wait_until("tcpdump", LIMIT, || packets(Path::new(&raw)).len() >= seen).expect("packets");
     dump.signal(Signal::SIGINT).expect("it runs");
     dump.finish(LIMIT).expect("an end");
     nigh(&host, &[&["file"][..], &under, &[&raw, &again]].concat());
