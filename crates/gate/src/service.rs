@@ -56,6 +56,7 @@ use classify::Engine;
 use core::Core;
 use datapath::gate::{Found, Gate, Injector, Reader, Settings};
 use internal::Internal;
+use job::Pulse;
 use labels::Labels;
 use managed::Managers;
 use records::Log;
@@ -191,9 +192,11 @@ impl Opened {
             attempts: Attempts::default(),
         };
         worker.begin();
+        let pulse = Pulse::default();
+        let alive = pulse.beat("worker");
         let thread = std::thread::Builder::new()
             .name("gate".into())
-            .spawn(move || worker.run(reader, &receiver))
+            .spawn(move || worker.run(reader, &receiver, &alive))
             .map_err(StartError::Thread)?;
         info!(internal = %config.gate.internal.join(", "), "gate");
         Ok(Service {
@@ -201,6 +204,7 @@ impl Opened {
             published,
             config: Arc::new(Mutex::new(config)),
             thread: Arc::new(Mutex::new(Some(thread))),
+            pulse,
         })
     }
 
@@ -275,6 +279,7 @@ pub struct Service {
     published: Arc<ArcSwap<Status>>,
     config: Arc<Mutex<Config>>,
     thread: Arc<Mutex<Option<JoinHandle<()>>>>,
+    pulse: Pulse,
 }
 
 impl fmt::Debug for Ask {
@@ -303,6 +308,10 @@ impl job::Service for Service {
     type Config = Config;
     type Request = Request;
     type Prepared = Prepared;
+
+    fn pulse(&self) -> &Pulse {
+        &self.pulse
+    }
 
     fn problems(&self) -> Vec<String> {
         self.published.load().problems.clone()

@@ -1,6 +1,6 @@
 //! The same contract without types, so that jobs can be in one list.
 
-use crate::{Close, Error, Job, Metrics, Section, Service, file::Reader};
+use crate::{Close, Error, Job, Metrics, Pulse, Section, Service, file::Reader};
 use config::Problem;
 use serde_json::Value;
 use std::{any::Any, fmt, future::Future, pin::Pin, sync::Arc};
@@ -38,6 +38,7 @@ pub(crate) trait AnyOpened: Send {
 pub(crate) trait AnyService: Send + Sync {
     fn name(&self) -> &'static str;
     fn service(&self) -> &dyn Any;
+    fn pulse(&self) -> &Pulse;
     fn problems(&self) -> Vec<String>;
     fn status(&self) -> Value;
     fn refresh(&self) -> Boxed<'_, ()>;
@@ -170,6 +171,10 @@ impl<S: Service> AnyService for ServiceOf<S> {
 
     fn service(&self) -> &dyn Any {
         &self.service
+    }
+
+    fn pulse(&self) -> &Pulse {
+        self.service.pulse()
     }
 
     fn problems(&self) -> Vec<String> {

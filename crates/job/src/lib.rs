@@ -25,6 +25,7 @@ mod configured;
 mod erased;
 pub mod file;
 pub mod metrics;
+pub mod pulse;
 mod registry;
 mod running;
 mod section;
@@ -33,6 +34,7 @@ pub use configured::Configured;
 pub use datapath::capabilities::Capability;
 pub use file::Renamed;
 pub use metrics::Metrics;
+pub use pulse::Pulse;
 pub use registry::{Opened, Registry};
 pub use running::{ControlError, ReloadError, Running, State};
 pub use section::Section;
@@ -163,6 +165,9 @@ pub trait Service: Send + Sync + 'static {
     type Request: DeserializeOwned + Send;
     /// A prepared configuration that is not in force yet.
     type Prepared: Send;
+
+    /// Where its loops beat: a thread or task that hangs stops the watchdog from being fed.
+    fn pulse(&self) -> &Pulse;
 
     /// Why it is not healthy, a sentence each; empty when it is.
     fn problems(&self) -> Vec<String>;

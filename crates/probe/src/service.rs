@@ -45,6 +45,7 @@ use crate::{
 use actions::Commitments;
 use datapath::clock::unix_ns;
 use driver::Driver;
+use job::Pulse;
 use reports::Reports;
 use serde_json::Value;
 use shared::Shared;
@@ -131,9 +132,11 @@ impl Opened {
         let connections = config.probe.limit.connections;
         let config = Arc::new(config);
         let reports = Arc::<Reports>::default();
+        let pulse = Pulse::default();
         let start = |opened: delay::Opened| {
             let (clock, reports) = (clock.clone(), reports.clone());
             opened
+                .watch(pulse.beat("delay"))
                 .start(move |at_ns| clock.error_of(at_ns), move |id, news| reports.report(id, news))
         };
         let delays = delays.map(start).transpose()?.map(Arc::new);
@@ -156,13 +159,13 @@ impl Opened {
                 runtime.spawn(shared.host.clone().serve(listener, connections));
             }
             runtime.spawn(shared.host.clone().watch());
-            runtime.spawn(timetable::run(shared.clone()));
-            runtime.spawn(clocks::run(shared.clone()));
+            runtime.spawn(timetable::run(shared.clone(), pulse.beat("timetable")));
+            runtime.spawn(clocks::run(shared.clone(), pulse.beat("clocks")));
             shared.peers.configure(&shared.config(), shared.host.tls().as_ref());
             shared.continuous.configure(&shared, &shared.config());
         }
         let running = Running { runtime, _driver: driver };
-        Ok(Service { shared, running: Arc::new(Mutex::new(Some(running))) })
+        Ok(Service { shared, running: Arc::new(Mutex::new(Some(running))), pulse })
     }
 }
 
@@ -179,6 +182,7 @@ pub struct Prepared {
 pub struct Service {
     shared: Arc<Shared>,
     running: Arc<Mutex<Option<Running>>>,
+    pulse: Pulse,
 }
 
 /// What ends with the service.
@@ -264,6 +268,10 @@ impl job::Service for Service {
     type Config = Config;
     type Request = Request;
     type Prepared = Prepared;
+
+    fn pulse(&self) -> &Pulse {
+        &self.pulse
+    }
 
     fn problems(&self) -> Vec<String> {
         self.shared.problems()

@@ -25,6 +25,7 @@ use crate::{
 use arc_swap::{ArcSwap, ArcSwapOption};
 use datapath::echo::{AttachError, EchoProgram};
 use ipnet::IpNet;
+use job::pulse::Beat;
 use std::{
     net::IpAddr,
     sync::Arc,
@@ -134,7 +135,7 @@ impl Worker {
     }
 
     /// Works until it is stopped or all handles are gone.
-    pub(super) async fn run(mut self, mut asked: mpsc::Receiver<Ask>) {
+    pub(super) async fn run(mut self, mut asked: mpsc::Receiver<Ask>, beat: Beat) {
         let ticker = |every| {
             let mut ticker = time::interval(every);
             ticker.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -145,6 +146,7 @@ impl Worker {
         let mut watch = ticker(WATCH);
         let mut upkeep = ticker(UPKEEP);
         loop {
+            beat.beat();
             tokio::select! {
                 () = self.kernel.link_changed() => self.watch().await,
                 _ = watch.tick() => self.watch().await,

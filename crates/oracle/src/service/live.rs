@@ -45,6 +45,7 @@ impl Live {
             .build()
             .map_err(StartError::Thread)?;
         let handle = runtime.handle().clone();
+        handle.spawn(updates.shared.pulse.beat("feeds").keep());
         let live = Self { feeds: Arc::default(), runtime: Arc::new(Threads(Some(runtime))) };
         let started = handle.spawn(async move { forward::start(&config, updates).await });
         // A task that panics ends the process.

@@ -14,6 +14,7 @@ use crate::{
     status::TablesStatus,
     tables::{Policy, Tables},
 };
+use job::pulse::Beat;
 use serde::Serialize;
 use serde_json::Value;
 use std::{
@@ -101,12 +102,14 @@ impl Worker {
 
     /// Reads the dumps, publishes the first tables, then handles requests until the end.
     pub(super) fn run(mut self, first: Files, mut asks: mpsc::Receiver<Ask>) {
+        let pulse = self.shared.pulse.clone();
+        let beat = pulse.beat("builder");
         self.configure(first.configuration);
         for dump in first.dumps {
-            self.read_dump(dump);
+            self.read_dump(dump, &beat);
         }
         self.publish();
-        while let Some(ask) = asks.blocking_recv() {
+        while let Some(ask) = beat.idle(|| asks.blocking_recv()) {
             let mut pending = Vec::new();
             let first = std::iter::once(ask);
             let more = std::iter::from_fn(|| asks.try_recv().ok());
@@ -192,7 +195,7 @@ impl Worker {
     }
 
     /// Reads a dump that has not been read yet.
-    fn read_dump(&mut self, dump: load::Dump) {
+    fn read_dump(&mut self, dump: load::Dump, beat: &Beat) {
         let feed = self.shared.feeds.feed(&dump.name());
         self.shared.feeds.report(feed, FeedState::Loading, "");
         let begun = Instant::now();
@@ -200,6 +203,7 @@ impl Worker {
         let result = dump.read(&mut |change| {
             batch.push(change);
             if batch.len() == BATCH {
+                beat.beat();
                 self.apply(feed, std::mem::take(&mut batch));
             }
         });
