@@ -13,7 +13,7 @@ use std::{
     fmt::Display,
     fs::{self, File, OpenOptions},
     io::{self, Write},
-    os::unix::fs::{MetadataExt, OpenOptionsExt},
+    os::unix::fs::OpenOptionsExt,
     path::Path,
     time::SystemTime,
 };
@@ -93,7 +93,7 @@ impl Log {
         let line = Line {
             event,
             time: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
-            uid: fs::metadata("/proc/self").map_or(u32::MAX, |of| of.uid()),
+            uid: nix::unistd::geteuid().as_raw(),
             login_uid,
             run: &self.run,
             ..line
@@ -109,7 +109,7 @@ impl Log {
 mod tests {
     use super::*;
     use crate::file::Counts;
-    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
     #[test]
     fn runs_are_appended_with_their_beginning_and_their_end() {
