@@ -43,7 +43,7 @@ impl Pulse {
     pub(crate) fn silent(&self) -> Vec<&'static str> {
         let is_silent = |of: &Arc<Loop>| {
             let beats = of.beats.load(Relaxed);
-            beats % 2 == 0 && beats == of.fed_at.load(Relaxed)
+            beats.is_multiple_of(2) && beats == of.fed_at.load(Relaxed)
         };
         self.loops().iter().filter(|of| is_silent(of)).map(|of| of.name).collect()
     }

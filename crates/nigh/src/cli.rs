@@ -118,10 +118,12 @@ pub enum Command {
 /// Format of log lines.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum LogFormat {
-    /// Plain text.
+    /// Plain text on stderr.
     Text,
-    /// One JSON object a line.
+    /// One JSON object a line on stderr.
     Json,
+    /// To systemd's journal, each value as a field of its own.
+    Journald,
 }
 
 /// Arguments of `nigh run`.
@@ -130,9 +132,13 @@ pub struct RunArgs {
     /// The configuration file
     #[arg(short, long, value_name = "FILE", default_value = DEFAULT_FILE)]
     pub config: PathBuf,
-    /// Format of log lines on stderr
-    #[arg(long, value_enum, default_value = "text", value_name = "FORMAT")]
-    pub log_format: LogFormat,
+    /// The user that the daemon becomes when root starts it; root stays root [default: nigh, if there is
+    /// this user]
+    #[arg(long, value_name = "NAME")]
+    pub user: Option<String>,
+    /// Format of log lines [default: journald if stderr is the journal, as in a unit of systemd; else text]
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub log_format: Option<LogFormat>,
     /// What to log: error, warn, info, debug, trace, or directives such as `info,echo=debug`
     #[arg(long, env = "RUST_LOG", default_value = "info", value_name = "LEVEL")]
     pub log: String,

@@ -16,6 +16,7 @@ use crate::{
     notify::Notifier,
     privileges,
     state::{State, StateError},
+    watchdog,
 };
 use ::control::ControlSocket;
 use job::{Close, file::LoadError};
@@ -63,6 +64,8 @@ pub enum RunError {
 /// See [`RunError`]; what had been opened is closed again.
 pub fn run(args: &RunArgs) -> Result<(), RunError> {
     logging::start(&args.log, args.log_format)?;
+    // Before the file is read, which may hold secrets.
+    datapath::capabilities::conceal()?;
     let loaded = config::load(&args.config)?;
     loaded.report.log();
     end_with_a_panic();
@@ -123,7 +126,6 @@ impl Stop {
 async fn serve(args: &RunArgs, loaded: Loaded) -> Result<(), RunError> {
     let mut stop = Stop::new()?;
     let mut hangup = signal(SignalKind::hangup())?;
-    let notifier = Notifier::from_env();
     let Loaded { node: config, jobs, .. } = loaded;
     let state = State::open(&config.state)?;
     let socket = ControlSocket::bind(&config.control)?;
@@ -165,7 +167,11 @@ async fn serve(args: &RunArgs, loaded: Loaded) -> Result<(), RunError> {
     };
     let serving = tokio::spawn(serving);
     info!(node = node.name(), http = %address, version = env!("CARGO_PKG_VERSION"), "ready");
-    notifier.ready();
+    node.notifier().ready();
+    let watchdog = tokio::spawn({
+        let node = node.clone();
+        async move { watchdog::watch(&node).await }
+    });
     loop {
         tokio::select! {
             signal = stop.recv() => {
@@ -173,14 +179,12 @@ async fn serve(args: &RunArgs, loaded: Loaded) -> Result<(), RunError> {
                 break;
             }
             _ = hangup.recv() => {
-                notifier.reloading();
                 // Its errors are in the log.
                 let _ = node.reload().await;
-                notifier.ready();
             }
         }
     }
-    notifier.stopping();
+    node.notifier().stopping();
     tokio::select! {
         () = node.jobs().drain() => {}
         signal = stop.recv() => warn!(signal, "stopping without waiting for the drain"),
@@ -194,4 +198,5 @@ async fn serve(args: &RunArgs, loaded: Loaded) -> Result<(), RunError> {
     // It returns that it was aborted; the control socket is gone then.
     let _ = serving.await;
     Ok(())
+    watchdog.abort();
 }

@@ -10,7 +10,8 @@
 //! - [`daemon`]: start, signals, reload, stop; [`control`]: its control socket, [`client`]: the
 //!   other end; [`http`]: status page, metrics, health and API; [`metrics`];
 //! - [`node`]: the running node, [`jobs`]: its jobs; [`privileges`]: which capabilities are kept;
-//!   [`state`]: what survives a restart; [`notify`]: notifications to systemd.
+//!   [`state`]: what survives a restart; [`notify`]: notifications to systemd, [`watchdog`]: that the jobs
+//!   answer.
 #![forbid(unsafe_code)]
 
 pub mod cli;
@@ -31,3 +32,4 @@ pub mod node;
 pub mod notify;
 pub mod privileges;
 pub mod state;
+pub mod watchdog;

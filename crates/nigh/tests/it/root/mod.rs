@@ -9,6 +9,7 @@ mod docs;
 mod echo;
 mod gate;
 mod lab;
+mod manager;
 mod mask_live;
 mod oracle;
 mod probe;
