@@ -17,6 +17,7 @@ pub mod mask;
 pub mod mmsg;
 pub mod oracle;
 pub mod path_option;
+pub mod port;
 pub mod probe_socket;
 mod ring;
 mod run;

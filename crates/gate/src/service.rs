@@ -95,7 +95,7 @@ impl Opened {
     /// See [`StartError`]. What was attached then is taken off, unless an earlier process had attached it.
     pub fn open(config: Config, mapping: Option<Arc<dyn Mapping>>) -> Result<Self, StartError> {
         datapath::gate::purge();
-        let internal = Internal::find(&config.gate)?;
+        let internal = Internal::find(&config.gate);
         let engine = Engine::new(&inspect::settings(&config.gate))?;
         let path = config.state.join(FOLDER).join("labels.jsonl");
         let labels = Labels::open(&path).map_err(|source| StartError::Labels { path, source })?;

@@ -71,7 +71,7 @@ pub struct Opened {
     tls: Option<Tls>,
     listener: Option<TcpListener>,
     delays: Option<delay::Opened>,
-    driver: Option<Driver>,
+    driver: Option<Arc<Driver>>,
     token: Option<Token>,
 }
 
@@ -106,7 +106,7 @@ impl Opened {
             delay::Opened::open(&delay::Config {
                 sender: SocketAddr::new(address, 0),
                 reflector: tls.is_some().then_some(SocketAddr::new(address, port)),
-                driver: driver.as_ref().map(Driver::program),
+                driver: driver.as_ref().map(|driver| driver.program()),
                 gather: config.probe.gather.unwrap_or(delay::GATHER),
                 ..delay::Config::default()
             })
@@ -143,9 +143,8 @@ impl Opened {
         let counters = Arc::<crate::tools::Counters>::default();
         let commitments = Commitments::new(config.clone(), delays.clone(), counters.clone());
         let host = Arc::new(Host::new(Admission::new(config.clone()), tls, commitments));
-        let program = driver.as_ref().map(Driver::program);
         let kept = (archive, counters);
-        let shared = Shared::new(config, host, kept, clock, (delays, reports), program);
+        let shared = Shared::new(config, host, kept, clock, (delays, reports), driver.clone());
         let shared = Arc::new(shared);
         shared.set_token(token);
         {
@@ -159,13 +158,15 @@ impl Opened {
                 runtime.spawn(shared.host.clone().serve(listener, connections));
             }
             runtime.spawn(shared.host.clone().watch());
+            if let Some(driver) = &driver {
+                runtime.spawn(driver.clone().watch());
+            }
             runtime.spawn(timetable::run(shared.clone(), pulse.beat("timetable")));
             runtime.spawn(clocks::run(shared.clone(), pulse.beat("clocks")));
             shared.peers.configure(&shared.config(), shared.host.tls().as_ref());
             shared.continuous.configure(&shared, &shared.config());
         }
-        let running = Running { runtime, _driver: driver };
-        Ok(Service { shared, running: Arc::new(Mutex::new(Some(running))), pulse })
+        Ok(Service { shared, running: Arc::new(Mutex::new(Some(runtime))), pulse })
     }
 }
 
@@ -181,16 +182,9 @@ pub struct Prepared {
 #[derive(Clone, Debug)]
 pub struct Service {
     shared: Arc<Shared>,
-    running: Arc<Mutex<Option<Running>>>,
+    /// What its tasks run on, until it is stopped.
+    running: Arc<Mutex<Option<Runtime>>>,
     pulse: Pulse,
-}
-
-/// What ends with the service.
-#[derive(Debug)]
-struct Running {
-    runtime: Runtime,
-    /// Held so that it stays attached.
-    _driver: Option<Driver>,
 }
 
 impl Service {
@@ -215,7 +209,7 @@ impl Service {
         let handle = {
             let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
             let running = running.as_ref().ok_or(ControlError::Stopped)?;
-            running.runtime.spawn(async move { run::order(&shared, order).await })
+            running.spawn(async move { run::order(&shared, order).await })
         };
         let record = handle.await.map_err(|_| ControlError::Stopped)??;
         Ok(serde_json::to_value(record).unwrap_or_default())
@@ -329,7 +323,7 @@ impl job::Service for Service {
         self.shared.set_config(config.clone());
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(running) = &*running {
-            let _entered = running.runtime.enter();
+            let _entered = running.enter();
             self.shared.peers.configure(&config, tls.as_ref());
             self.shared.continuous.configure(&self.shared, &config);
         }
@@ -343,7 +337,10 @@ impl job::Service for Service {
         let shared = self.shared.clone();
         let _ = tokio::task::spawn_blocking(move || {
             if let Some(running) = running {
-                running.runtime.shutdown_timeout(std::time::Duration::from_secs(1));
+                running.shutdown_timeout(std::time::Duration::from_secs(1));
+            }
+            if let Some(driver) = &shared.driver {
+                driver.close();
             }
             shared.archive.flush();
         })

@@ -371,7 +371,7 @@ impl Worker {
         }
     }
 
-    fn open_shapers(&mut self) -> Result<(), datapath::shaper::Error> {
+    pub(super) fn open_shapers(&mut self) -> Result<(), datapath::shaper::Error> {
         self.shapers.open()?;
         self.configure(self.shapers.queue());
         Ok(())
