@@ -30,5 +30,6 @@ pub mod stamping;
 pub mod tap;
 pub mod tcp_info;
 pub mod timex;
+pub mod user;
 mod xdp_link;
 pub mod xsk;

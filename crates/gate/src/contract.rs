@@ -6,7 +6,9 @@ use crate::{
     service::{self, Opened, Service},
 };
 use config::Problem;
-use job::{Capabilities, Capability, Close, Error, Job, Node, Renamed, Section, file::Reader};
+use job::{
+    Capabilities, Capability, Close, Error, Job, Node, Renamed, Section, User, file::Reader,
+};
 use std::{fmt, sync::Arc};
 
 /// The gate.
@@ -85,8 +87,8 @@ impl Job for Gate {
     }
 
     /// Maps that outlive the process need a file system of their own.
-    fn privileged(&self, _: &Config) {
-        service::mount();
+    fn privileged(&self, _: &Config, becomes: Option<&User>) {
+        service::mount(becomes);
     }
 
     async fn open(&self, config: Config, _: bool) -> Result<Opened, Error> {

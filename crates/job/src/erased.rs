@@ -1,6 +1,6 @@
 //! The same contract without types, so that jobs can be in one list.
 
-use crate::{Close, Error, Job, Metrics, Pulse, Section, Service, file::Reader};
+use crate::{Close, Error, Job, Metrics, Pulse, Section, Service, User, file::Reader};
 use config::Problem;
 use serde_json::Value;
 use std::{any::Any, fmt, future::Future, pin::Pin, sync::Arc};
@@ -22,7 +22,7 @@ pub(crate) trait AnyConfig: Send + Sync {
     fn capabilities(&self) -> crate::Capabilities;
     fn problems(&self) -> Vec<Problem>;
     fn warnings(&self) -> Vec<Problem>;
-    fn privileged(&self);
+    fn privileged(&self, becomes: Option<&User>);
     fn open(self: Box<Self>, drained: bool) -> Boxed<'static, Result<Box<dyn AnyOpened>, Error>>;
     fn config(&self) -> &dyn Any;
     fn into_config(self: Box<Self>) -> Box<dyn Any + Send>;
@@ -128,8 +128,8 @@ impl<J: Job> AnyConfig for ConfigOf<J> {
         self.job.warnings(&self.config)
     }
 
-    fn privileged(&self) {
-        self.job.privileged(&self.config);
+    fn privileged(&self, becomes: Option<&User>) {
+        self.job.privileged(&self.config, becomes);
     }
 
     fn open(self: Box<Self>, drained: bool) -> Boxed<'static, Result<Box<dyn AnyOpened>, Error>> {

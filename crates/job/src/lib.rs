@@ -31,7 +31,7 @@ mod running;
 mod section;
 
 pub use configured::Configured;
-pub use datapath::capabilities::Capability;
+pub use datapath::{capabilities::Capability, user::User};
 pub use file::Renamed;
 pub use metrics::Metrics;
 pub use pulse::Pulse;
@@ -115,8 +115,8 @@ pub trait Job: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// Does what must come before the first capability is dropped.
-    fn privileged(&self, _: &Self::Config) {}
+    /// Does what must come before the first capability is dropped, for the user that the daemon becomes then.
+    fn privileged(&self, _: &Self::Config, _becomes: Option<&User>) {}
 
     /// Opens what the configuration names. With `drained` the node starts out of service, until
     /// [`Service::undrain`].

@@ -69,7 +69,11 @@ pub fn run(args: &RunArgs) -> Result<(), RunError> {
     let loaded = config::load(&args.config)?;
     loaded.report.log();
     end_with_a_panic();
-    loaded.jobs.privileged();
+    let user = privileges::user(args.user.as_deref())?;
+    loaded.jobs.privileged(user.as_ref());
+    if let Some(user) = &user {
+        privileges::change(user, &loaded.node, &args.config)?;
+    }
     privileges::limit(&loaded.jobs)?;
     // Capabilities belong to threads: what this one drops before it starts others, the process no
     // not.
@@ -155,7 +159,7 @@ async fn serve(args: &RunArgs, loaded: Loaded) -> Result<(), RunError> {
     let jobs = opened.start(&jobs::registry()).await.map_err(RunError::Job)?;
     let joined = Joined::join(&jobs);
     let file = std::path::absolute(&args.config)?;
-    let node = Arc::new(Node::new(file, config, address, jobs, state));
+    let node = Arc::new(Node::new(file, config, address, jobs, state, Notifier::from_env()));
     let serving = {
         let (for_http, for_control) = (node.clone(), node.clone());
         async move {
@@ -194,9 +198,9 @@ async fn serve(args: &RunArgs, loaded: Loaded) -> Result<(), RunError> {
         () = node.jobs().stop() => {}
         signal = stop.recv() => warn!(signal, "stopping at once; the kernel cleans up"),
     }
+    watchdog.abort();
     serving.abort();
     // It returns that it was aborted; the control socket is gone then.
     let _ = serving.await;
     Ok(())
-    watchdog.abort();
 }

@@ -144,7 +144,8 @@ fn launch(
 ) -> Result<Process, Error> {
     let configuration = write_configuration(folder, name, sections)?;
     let mut command = Command::new(binary);
-    command.arg("run").arg("-c").arg(configuration);
+    // The folder is root's.
+    command.args(["run", "--user", "root", "-c"]).arg(configuration);
     namespace.start(command)
 }
 
