@@ -45,7 +45,7 @@ pub enum Command {
     Run(RunArgs),
     /// Check a configuration file and report mistakes with line, column and key
     #[command(
-        after_help = "Examples:\n  nigh check -c /etc/nigh/nigh.toml\n  nigh check --schema > nigh.schema.json"
+        after_help = "Examples:\n  nigh check -c /etc/nigh/nigh.toml\n  sudo nigh check --host\n  nigh check --schema > nigh.schema.json"
     )]
     Check(CheckArgs),
     /// Show the state of the node: each job's state, counters and health
@@ -147,6 +147,13 @@ pub struct RunArgs {
 /// Arguments of `nigh check`.
 #[derive(Debug, Args)]
 pub struct CheckArgs {
+    /// Check this host as well, as root: whether the daemon's user can read and write the files that the
+    /// configuration names, and whether its interfaces are there
+    #[arg(long, conflicts_with = "schema")]
+    pub host: bool,
+    /// The user that the daemon runs as, for --host
+    #[arg(long, value_name = "NAME", default_value = crate::privileges::USER, requires = "host")]
+    pub user: String,
     /// Print the JSON Schema of the configuration file, for editors; no file is read
     #[arg(long)]
     pub schema: bool,

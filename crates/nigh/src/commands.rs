@@ -12,7 +12,7 @@ use crate::{
         scene::{self, SceneError},
     },
     control::Request,
-    daemon, man, man5,
+    daemon, man, man5, privileges,
 };
 use clap::{CommandFactory, Parser, error::ErrorKind as Wrong};
 use job::{
@@ -104,7 +104,10 @@ fn check(args: &CheckArgs) -> Outcome {
     if args.schema {
         return Ok(print_json(config::schema().as_value())?);
     }
-    let result = config::load(&args.config);
+    let result = match args.host {
+        true => config::load_for(&args.config, privileges::user_of_daemon(&args.user)?),
+        false => config::load(&args.config),
+    };
     if args.json {
         let (report, valid) = match &result {
             Ok(loaded) => (&loaded.report, true),

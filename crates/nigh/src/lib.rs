@@ -6,7 +6,7 @@
 //!
 //! - [`cli`]: the command line, [`commands`]: the sub-commands, [`complete`]: shell
 //!   completion, [`man`]: man pages;
-//! - [`config`]: the configuration file, [`man5`]: its man page;
+//! - [`config`]: the configuration file, [`man5`]: its man page, [`host`]: whether a host has what it names;
 //! - [`daemon`]: start, signals, reload, stop; [`control`]: its control socket, [`client`]: the
 //!   other end; [`http`]: status page, metrics, health and API; [`metrics`];
 //! - [`node`]: the running node, [`jobs`]: its jobs; [`privileges`]: which capabilities are kept;
@@ -21,6 +21,7 @@ pub mod complete;
 pub mod config;
 pub mod control;
 pub mod daemon;
+pub mod host;
 pub mod http;
 pub mod jobs;
 pub mod logging;
