@@ -87,22 +87,23 @@ mod tests {
         for (key, value, error) in [
             ("probe.security.key", "/nonexistent/k", "cannot read /nonexistent/k: ENOENT"),
             ("anycast.upstream[0].socket", "/nonexistent/s", "cannot open /nonexistent/s: ENOENT"),
-            ("gate.audit.folder", "/proc/new/folder", "cannot write to /proc"),
+            ("gate.audit.folder", "/etc/passwd/folder", "cannot write to /etc/passwd"),
         ] {
             let [errors, warnings] = found(key, value);
             assert!(errors.len() == 1 && errors[0].starts_with(error), "{errors:?}");
             assert!(warnings.is_empty(), "{warnings:?}");
         }
+        let new = format!("{here}/new/state");
         for (key, value) in [
             ("gate.audit.folder", here),
-            ("node.state", &format!("{here}/new/state")),
-            // Made by the unit, if it is not there.
-            ("node.state", "/var/lib/nigh"),
+            ("node.state", new.as_str()),
             ("probe.security.key", "relative"),
             ("echo.interfaces[0]", "lo"),
         ] {
             assert_eq!(found(key, value), [[""; 0], [""; 0]], "{key} {value}");
         }
+        let made = |existing| is_made(Path::new("/var/lib/nigh/probe"), Path::new(existing));
+        assert!(made("/var/lib") && !made("/var/lib/nigh"), "what the unit makes may be missing");
         let [errors, warnings] = found("gate.internal[1]", "no-such-if");
         assert!(errors.is_empty() && warnings[0].contains("no interface no-such-if"));
     }
