@@ -7,7 +7,7 @@
 use std::{
     fs::{File, Permissions},
     io::{self, ErrorKind, Read, Write},
-    os::unix::fs::PermissionsExt,
+    os::unix::fs::{MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
 };
 use tempfile::NamedTempFile;
@@ -49,7 +49,8 @@ pub enum PrivateError {
     TooLong(PathBuf),
 }
 
-/// Reads a file that only its owner may use. What is read is wiped from memory when dropped.
+/// Reads a file that only its owner may use, or that is root's and that root lets a group read (mode 0640), such as
+/// the daemon's. What is read is wiped from memory when dropped.
 ///
 /// # Errors
 /// When the file cannot be read, users other than its owner have access, or it has more than 64 KiB.
@@ -59,7 +60,8 @@ pub fn read_private(path: &Path) -> Result<Zeroizing<Vec<u8>>, PrivateError> {
     // From the open file: another file may have its name by now.
     let metadata = file.metadata().map_err(error)?;
     let mode = metadata.permissions().mode() & 0o7777;
-    if mode & 0o077 != 0 {
+    let others = if metadata.uid() == 0 { 0o037 } else { 0o077 };
+    if mode & others != 0 {
         return Err(PrivateError::Mode { path: path.to_owned(), mode });
     }
     // Room for all at once: a vector that grows leaves copies that are not wiped.
@@ -181,7 +183,9 @@ mod tests {
         for mode in [0o600, 0o400] {
             assert_eq!(read(LONGEST_PRIVATE, mode), Ok(LONGEST_PRIVATE));
         }
-        for mode in [0o640, 0o604, 0o620, 0o601] {
+        let is_root = fs::metadata(&path).unwrap().uid() == 0;
+        assert_eq!(read(1, 0o640).is_ok(), is_root, "root may share it with a group");
+        for mode in [0o604, 0o620, 0o601, 0o644] {
             let error = read(1, mode).unwrap_err();
             assert!(error.contains(&format!("mode {mode:04o}")), "{error}");
             assert!(error.contains(&format!("`chmod 600 {}`", path.display())), "{error}");

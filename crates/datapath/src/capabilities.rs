@@ -3,6 +3,7 @@
 pub use caps::Capability;
 
 use caps::{CapSet, CapsHashSet};
+use nix::sys::resource::{Resource, setrlimit};
 use std::io;
 use tracing::debug;
 
@@ -40,6 +41,17 @@ pub fn keep(wanted: &[Capability]) -> io::Result<()> {
     change().map_err(io::Error::other)?;
     let refused = |error| io::Error::other(format!("no_new_privs cannot be set: {error}"));
     nix::sys::prctl::set_no_new_privs().map_err(refused)
+}
+
+/// Lets nobody look into this process: no core dump holds its keys, and no debugger of the same user may stop or
+/// read it (prctl(2), `PR_SET_DUMPABLE`). A change of the user undoes the second; programs that it starts are as
+/// others are.
+///
+/// # Errors
+/// When the system refuses.
+pub fn conceal() -> io::Result<()> {
+    nix::sys::prctl::set_dumpable(false)?;
+    Ok(setrlimit(Resource::RLIMIT_CORE, 0, 0)?)
 }
 
 /// What it takes to make files where another user may, and to give them to this one.

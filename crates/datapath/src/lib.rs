@@ -19,6 +19,7 @@ pub mod mask;
 pub mod mmsg;
 pub mod oracle;
 pub mod path_option;
+pub mod port;
 pub mod probe_socket;
 mod ring;
 mod run;
@@ -31,6 +32,7 @@ pub mod stamping;
 pub mod tap;
 pub mod tcp_info;
 pub mod timex;
+pub mod user;
 mod xdp_link;
 pub mod xsk;
 

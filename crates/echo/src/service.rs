@@ -25,7 +25,7 @@ use crate::{
 };
 use arc_swap::{ArcSwap, ArcSwapOption};
 use datapath::echo::{AttachError, ConfigureError, EchoProgram, LedgerError, LoadError};
-use job::{Error, Metrics};
+use job::{Error, Metrics, Pulse};
 use std::{io, sync::Arc};
 use tokio::sync::{mpsc, oneshot};
 
@@ -159,6 +159,7 @@ enum Ask {
 pub struct Service {
     shared: Arc<Shared>,
     asks: mpsc::Sender<Ask>,
+    pulse: Pulse,
 }
 
 impl Service {
@@ -174,8 +175,9 @@ impl Service {
         let (asks, asked) = mpsc::channel(16);
         let worker = worker::Worker::start(config, drained).await?;
         let shared = worker.shared();
-        panics::spawn(worker.run(asked));
-        Ok(Self { shared, asks })
+        let pulse = Pulse::default();
+        panics::spawn(worker.run(asked, pulse.beat("worker")));
+        Ok(Self { shared, asks, pulse })
     }
 
     /// Sends a request to the worker; `None` if it has been stopped.
@@ -191,6 +193,10 @@ impl job::Service for Service {
     type Request = Request;
     /// The worker has it.
     type Prepared = ();
+
+    fn pulse(&self) -> &Pulse {
+        &self.pulse
+    }
 
     fn status(&self) -> serde_json::Value {
         serde_json::to_value(self.shared.status()).unwrap_or_default()

@@ -11,7 +11,7 @@ use datapath::{
     kernel,
 };
 use job::{
-    Ability, Capabilities, Capability, Error, How, Interface, Job, Node, Renamed, Section,
+    Ability, Capabilities, Capability, Error, How, Interface, Job, Node, Renamed, Section, User,
     file::Reader,
 };
 use std::{fmt, sync::Arc};
@@ -126,8 +126,8 @@ impl Job for Gate {
     }
 
     /// Maps that outlive the process need a file system of their own.
-    fn privileged(&self, _: &Config) {
-        service::mount();
+    fn privileged(&self, _: &Config, becomes: Option<&User>) {
+        service::mount(becomes);
     }
 
     async fn open(&self, config: Config, _: bool) -> Result<Opened, Error> {

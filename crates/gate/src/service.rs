@@ -56,6 +56,7 @@ use classify::Engine;
 use core::Core;
 use datapath::gate::{Found, Gate, Injector, Reader, Settings};
 use internal::Internal;
+use job::Pulse;
 use labels::Labels;
 use managed::Managers;
 use records::Log;
@@ -97,7 +98,7 @@ impl Opened {
     /// See [`StartError`]. What was attached then is taken off, unless an earlier process had attached it.
     pub fn open(config: Config, mapping: Option<Arc<dyn Mapping>>) -> Result<Self, StartError> {
         datapath::gate::purge();
-        let internal = Internal::find(&config.gate)?;
+        let internal = Internal::find(&config.gate);
         let engine = Engine::new(&inspect::settings(&config.gate))?;
         let path = config.state.join(FOLDER).join(LABELS);
         let labels = Labels::open(&path).map_err(|source| StartError::Labels { path, source })?;
@@ -194,7 +195,9 @@ impl Opened {
             attempts: Attempts::default(),
         };
         worker.begin();
-        let thread = panics::thread("gate", move || worker.run(reader, &receiver))
+        let pulse = Pulse::default();
+        let alive = pulse.beat("worker");
+        let thread = panics::thread("gate", move || worker.run(reader, &receiver, &alive))
             .map_err(StartError::Thread)?;
         info!(internal = %config.gate.internal.join(", "), "gate");
         Ok(Service {
@@ -202,6 +205,7 @@ impl Opened {
             published,
             config: Arc::new(Mutex::new(config)),
             thread: Arc::new(Mutex::new(Some(thread))),
+            pulse,
         })
     }
 
@@ -300,6 +304,7 @@ pub struct Service {
     published: Arc<ArcSwap<Status>>,
     config: Arc<Mutex<Config>>,
     thread: Arc<Mutex<Option<JoinHandle<()>>>>,
+    pulse: Pulse,
 }
 
 impl fmt::Debug for Ask {
@@ -328,6 +333,10 @@ impl job::Service for Service {
     type Config = Config;
     type Request = Request;
     type Prepared = Prepared;
+
+    fn pulse(&self) -> &Pulse {
+        &self.pulse
+    }
 
     fn problems(&self) -> Vec<String> {
         self.published.load().problems.clone()

@@ -5,7 +5,9 @@
 
 use config::Problem;
 use job::{
-    Capabilities, Capability, Error, Job, Metrics, Node, Registry, Section, Service, file::Reader,
+    Capabilities, Capability, Error, Job, Metrics, Node, Pulse, Registry, Section, Service,
+    file::Reader,
+    pulse::{Beat, LONGEST},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -79,8 +81,9 @@ impl Job for Qotd {
 
     async fn start(&self, (config, listener): Self::Opened) -> Result<Quoting, Error> {
         let shared = Arc::new(Shared { config: Mutex::new(config), sent: AtomicU64::new(0) });
-        let task = tokio::spawn(accept(listener, shared.clone()));
-        Ok(Quoting { shared, task: Mutex::new(Some(task)) })
+        let pulse = Pulse::default();
+        let task = tokio::spawn(accept(listener, shared.clone(), pulse.beat("accept")));
+        Ok(Quoting { shared, task: Mutex::new(Some(task)), pulse })
     }
 }
 
@@ -108,6 +111,7 @@ impl Shared {
 pub struct Quoting {
     shared: Arc<Shared>,
     task: Mutex<Option<JoinHandle<()>>>,
+    pulse: Pulse,
 }
 
 impl Quoting {
@@ -123,9 +127,10 @@ impl Quoting {
 }
 
 /// Answers connections, one after the other: what waits is bounded by the kernel's backlog.
-async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+async fn accept(listener: TcpListener, shared: Arc<Shared>, beat: Beat) {
     loop {
-        let Ok((mut stream, _)) = listener.accept().await else { continue };
+        beat.beat();
+        let Ok(Ok((mut stream, _))) = timeout(LONGEST, listener.accept()).await else { continue };
         let line = format!("{}\r\n", shared.config().quote);
         if matches!(timeout(TIMEOUT, stream.write_all(line.as_bytes())).await, Ok(Ok(()))) {
             shared.sent.fetch_add(1, Ordering::Relaxed);
@@ -153,6 +158,10 @@ impl Service for Quoting {
     type Config = QotdConfig;
     type Request = Request;
     type Prepared = Prepared;
+
+    fn pulse(&self) -> &Pulse {
+        &self.pulse
+    }
 
     fn problems(&self) -> Vec<String> {
         let task = self.task.lock().unwrap_or_else(PoisonError::into_inner);
@@ -197,7 +206,8 @@ impl Service for Quoting {
     async fn finish(&self, Prepared { config, listener }: Prepared) {
         *self.shared.config.lock().unwrap_or_else(PoisonError::into_inner) = config;
         if let Some(listener) = listener {
-            self.replace(Some(tokio::spawn(accept(listener, self.shared.clone())))).await;
+            let accept = accept(listener, self.shared.clone(), self.pulse.beat("accept"));
+            self.replace(Some(tokio::spawn(accept))).await;
         }
     }
 

@@ -1,6 +1,6 @@
 //! The jobs that a file configures.
 
-use crate::{Capability, erased::AnyConfig};
+use crate::{Capability, User, erased::AnyConfig};
 use config::Problem;
 use std::{collections::BTreeSet, fmt};
 
@@ -41,9 +41,9 @@ impl Configured {
         all.into_iter().collect()
     }
 
-    /// Does what must come before the first capability is dropped.
-    pub fn privileged(&self) {
-        self.0.iter().for_each(|config| config.privileged());
+    /// Does what must come before the first capability is dropped, for the user that the daemon becomes then.
+    pub fn privileged(&self, becomes: Option<&User>) {
+        self.0.iter().for_each(|config| config.privileged(becomes));
     }
 
     /// The capabilities that these jobs need to open.

@@ -1,7 +1,8 @@
 //! The same contract without types, so that jobs can be in one list.
 
 use crate::{
-    Ability, Error, Failed, Guarded, Interface, Job, Metrics, Section, Service, file::Reader,
+    Ability, Error, Failed, Guarded, Interface, Job, Metrics, Pulse, Section, Service, User,
+    file::Reader,
 };
 use config::Problem;
 use serde_json::Value;
@@ -26,7 +27,7 @@ pub(crate) trait AnyConfig: Send + Sync {
     fn problems(&self) -> Vec<Problem>;
     fn warnings(&self) -> Vec<Problem>;
     fn interfaces(&self) -> Vec<String>;
-    fn privileged(&self);
+    fn privileged(&self, becomes: Option<&User>);
     fn open(self: Box<Self>, drained: bool) -> Boxed<'static, Result<Box<dyn AnyOpened>, Error>>;
     fn config(&self) -> &dyn Any;
     fn into_config(self: Box<Self>) -> Box<dyn Any + Send>;
@@ -43,6 +44,7 @@ pub(crate) trait AnyService: Send + Sync {
     fn name(&self) -> &'static str;
     fn failed(&self) -> Option<Failed>;
     fn guarded(&self) -> &dyn Any;
+    fn pulse(&self) -> &Pulse;
     fn problems(&self) -> Vec<String>;
     fn status(&self) -> Value;
     fn refresh(&self) -> Boxed<'_, ()>;
@@ -141,8 +143,8 @@ impl<J: Job> AnyConfig for ConfigOf<J> {
         self.job.interfaces(&self.config)
     }
 
-    fn privileged(&self) {
-        self.job.privileged(&self.config);
+    fn privileged(&self, becomes: Option<&User>) {
+        self.job.privileged(&self.config, becomes);
     }
 
     fn open(self: Box<Self>, drained: bool) -> Boxed<'static, Result<Box<dyn AnyOpened>, Error>> {
@@ -195,6 +197,10 @@ impl<S: Service> AnyService for Guarded<S> {
 
     fn guarded(&self) -> &dyn Any {
         self
+    }
+
+    fn pulse(&self) -> &Pulse {
+        Guarded::pulse(self)
     }
 
     fn problems(&self) -> Vec<String> {

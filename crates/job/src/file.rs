@@ -106,6 +106,11 @@ impl<'i> Document<'i> {
         None
     }
 
+    /// Every text in it that is not a secret, with its dotted key.
+    pub fn texts(&self) -> Vec<(String, String)> {
+        position::texts(&self.root)
+    }
+
     /// Puts problems with values into a report, unless it has the same key already, or a key in that
     /// table could not be read: what is missing there may be that.
     pub fn add_problems(&self, problems: impl IntoIterator<Item = Problem>, report: &mut Report) {

@@ -1,6 +1,6 @@
 //! A running job, called so that its panic stays its own.
 
-use crate::Service;
+use crate::{Pulse, Service};
 use std::{fmt, future::Future, time::Duration};
 use tokio::{sync::Mutex, time::sleep};
 use tracing::{error, info};
@@ -52,6 +52,11 @@ impl<S: Service> Guarded<S> {
     /// Whether it has failed.
     pub fn failed(&self) -> Option<Failed> {
         panics::failure(self.name).map(|_| Failed::of(self.name))
+    }
+
+    /// Its pulse, which means nothing once it has failed.
+    pub(crate) fn pulse(&self) -> &Pulse {
+        self.service.pulse()
     }
 
     fn check(&self) -> Result<(), Failed> {

@@ -27,17 +27,18 @@ mod erased;
 pub mod file;
 mod guarded;
 pub mod metrics;
+pub mod pulse;
 mod registry;
 mod running;
 mod section;
 
 pub use ability::{Ability, How};
 pub use configured::Configured;
-pub use datapath::capabilities::Capability;
-pub use datapath::kernel::Interface;
+pub use datapath::{capabilities::Capability, kernel::Interface, user::User};
 pub use file::Renamed;
 pub use guarded::{Failed, Guarded};
 pub use metrics::Metrics;
+pub use pulse::Pulse;
 pub use registry::{Opened, Registry};
 pub use running::{ControlError, ReloadError, Running, State};
 pub use section::Section;
@@ -119,8 +120,8 @@ pub trait Job: Send + Sync + 'static {
         Ability::works("needs nothing special of the kernel")
     }
 
-    /// Does what must come before the first capability is dropped.
-    fn privileged(&self, _: &Self::Config) {}
+    /// Does what must come before the first capability is dropped, for the user that the daemon becomes then.
+    fn privileged(&self, _: &Self::Config, _becomes: Option<&User>) {}
 
     /// Opens what the configuration names. With `drained` the node starts out of service, until
     /// [`Service::undrain`].
@@ -175,6 +176,9 @@ pub trait Service: Send + Sync + 'static {
     type Request: DeserializeOwned + Send;
     /// A prepared configuration that is not in force yet.
     type Prepared: Send;
+
+    /// Where its loops beat: a thread or task that hangs stops the watchdog from being fed.
+    fn pulse(&self) -> &Pulse;
 
     /// Why it is not healthy, a sentence each; empty when it is.
     fn problems(&self) -> Vec<String>;

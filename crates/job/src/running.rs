@@ -106,6 +106,38 @@ impl Running {
         self.known.contains(&name)
     }
 
+    /// Whether all loops of all jobs that have not failed have gone round since this last was so; empty then,
+    /// else the job and name of each loop that has not. The service manager's watchdog is fed when this is empty.
+    pub fn silent(&self) -> Vec<String> {
+        let going = || self.services.iter().filter(|service| service.failed().is_none());
+        let pulses = || going().map(|service| (service.name(), service.pulse()));
+        let silent: Vec<_> = pulses()
+            .flat_map(|(job, pulse)| {
+                pulse.silent().into_iter().map(move |of| format!("{job} ({of})"))
+            })
+            .collect();
+        if silent.is_empty() {
+            pulses().for_each(|(_, pulse)| pulse.feed());
+        }
+        silent
+    }
+
+    /// The health of each job in one line, for the service manager.
+    pub fn summary(&self) -> String {
+        let health = self.services.iter().map(|service| {
+            let name = service.name();
+            match service.problems().as_slice() {
+                [] => format!("{name} is healthy"),
+                [one] => format!("{name}: {}", one.trim_start_matches(&format!("{name}: "))),
+                [one, more @ ..] => {
+                    let one = one.trim_start_matches(&format!("{name}: "));
+                    format!("{name}: {one} (and {} more)", more.len())
+                }
+            }
+        });
+        health.collect::<Vec<_>>().join("; ")
+    }
+
     /// Why the node is not healthy, a sentence each; empty when it is.
     pub fn problems(&self) -> Vec<String> {
         self.services.iter().flat_map(|service| service.problems()).collect()

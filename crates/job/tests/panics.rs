@@ -2,8 +2,9 @@
 
 use config::Problem;
 use job::{
-    Error, Job, Metrics, Node, Registry, Running, Section, Service,
+    Error, Job, Metrics, Node, Pulse, Registry, Running, Section, Service,
     file::{Document, Reader, Report},
+    pulse::Beat,
 };
 use serde_json::{Value, json};
 use std::{
@@ -18,11 +19,17 @@ type Log = Arc<Mutex<Vec<String>>>;
 /// A job whose section is a word: where it panics.
 struct Test(&'static str, Log);
 
-struct TestService(&'static str, Log);
+/// Running, with a loop that beats when it is told to.
+struct TestService {
+    name: &'static str,
+    log: Log,
+    pulse: Pulse,
+    beat: Beat,
+}
 
 impl TestService {
     fn log(&self, what: &str) {
-        self.1.lock().unwrap().push(format!("{} {what}", self.0));
+        self.log.lock().unwrap().push(format!("{} {what}", self.name));
     }
 }
 
@@ -55,7 +62,9 @@ impl Job for Test {
 
     async fn start(&self, word: String) -> Result<TestService, Error> {
         assert_ne!(word, "start");
-        Ok(TestService(self.0, self.1.clone()))
+        let pulse = Pulse::default();
+        let beat = pulse.beat("loop");
+        Ok(TestService { name: self.0, log: self.1.clone(), pulse, beat })
     }
 }
 
@@ -64,20 +73,24 @@ impl Service for TestService {
     type Request = String;
     type Prepared = String;
 
+    fn pulse(&self) -> &Pulse {
+        &self.pulse
+    }
+
     fn problems(&self) -> Vec<String> {
         Vec::new()
     }
 
     fn status(&self) -> Value {
-        json!({ "name": self.0 })
+        json!({ "name": self.name })
     }
 
     fn render(&self) -> String {
-        format!("{}\n", self.0)
+        format!("{}\n", self.name)
     }
 
     fn collect(&self, metrics: &mut Metrics<'_>) -> fmt::Result {
-        metrics.gauge(&format!("nigh_{}", self.0), "Is there", 1)
+        metrics.gauge(&format!("nigh_{}", self.name), "Is there", 1)
     }
 
     async fn control(&self, request: String) -> Result<Value, Error> {
@@ -85,7 +98,7 @@ impl Service for TestService {
             "thread" => drop(panics::thread("part", || panic!("in a part"))?.join()),
             "task" => drop(panics::spawn(async { panic!("in a part") }).await),
             "call" => panic!("in a part"),
-            _ => {}
+            _ => self.beat.beat(),
         }
         // A request waits for nothing of a job that has failed.
         if request != "good" { std::future::pending().await } else { Ok(true.into()) }
@@ -168,6 +181,9 @@ fn a_panic_on_any_thread_is_the_jobs_failure_alone() {
         assert_eq!(running.problems().len(), 3);
         assert_eq!(running.control("other", "good".into()).await.unwrap(), json!(true));
         assert_eq!(running.of("other").await.unwrap().status()["healthy"], true);
+        // The watchdog waits for the loop of the other alone.
+        assert_eq!(running.silent(), [""; 0]);
+        assert_eq!(running.silent(), ["other (loop)"]);
 
         let words = names.map(|name| (name, "new"));
         let failed = running.reload(configured(&registry, &words)).await.unwrap();

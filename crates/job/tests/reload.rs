@@ -2,7 +2,8 @@
 
 use config::Problem;
 use job::{
-    Capabilities, Configured, Error, Job, Metrics, Node, Registry, ReloadError, Running, Service,
+    Capabilities, Configured, Error, Job, Metrics, Node, Pulse, Registry, ReloadError, Running,
+    Service,
     file::{Document, Reader, Report, Severity},
 };
 use schemars::JsonSchema;
@@ -50,6 +51,7 @@ struct Running1 {
     /// What is in force, what is committed beside it, and how many are prepared.
     state: Mutex<(u32, Option<u32>, u32)>,
     back: tokio::sync::Notify,
+    pulse: Pulse,
 }
 
 impl Running1 {
@@ -106,6 +108,7 @@ impl Job for Test {
             log: self.log.clone(),
             state,
             back: tokio::sync::Notify::new(),
+            pulse: Pulse::default(),
         })
     }
 
@@ -118,6 +121,10 @@ impl Service for Running1 {
     type Config = Section;
     type Request = u32;
     type Prepared = Section;
+
+    fn pulse(&self) -> &Pulse {
+        &self.pulse
+    }
 
     fn problems(&self) -> Vec<String> {
         Vec::new()

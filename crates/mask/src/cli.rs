@@ -135,6 +135,9 @@ pub enum PolicyCommand {
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CliError {
+    /// The process cannot be shut to debuggers and core dumps.
+    #[error("cannot keep keys out of core dumps: {0}")]
+    Conceal(io::Error),
     /// A capture or policy cannot be opened.
     #[error("cannot open {}: {source}", .path.display())]
     Open {
@@ -357,6 +360,8 @@ fn key_for(source: &key::Source, name: &str, policy: &Policy) -> Result<Key, Cli
 }
 
 fn live(args: &LiveArgs, json: bool) -> Result<Exit, CliError> {
+    // Before there is a key.
+    datapath::capabilities::conceal().map_err(CliError::Conceal)?;
     let (policy, _) = read_policy(&args.policy)?;
     let key = key_for(&args.key, &args.policy, &policy)?;
     let job = Job::new(&policy, key, args.mapping)?.rotated(args.rotate);

@@ -29,9 +29,13 @@ use std::{
     collections::BTreeMap,
     fmt,
     io::{self, Read, Write},
-    sync::mpsc::{Receiver, SyncSender, sync_channel},
+    sync::{
+        Arc, Mutex, PoisonError,
+        mpsc::{Receiver, SyncSender, sync_channel},
+    },
     thread,
 };
+use zeroize::Zeroize;
 
 /// Batches that wait before each worker: enough to keep it busy, few enough to keep memory flat.
 const WAITING: usize = 2;
@@ -40,7 +44,8 @@ const WAITING: usize = 2;
 pub struct Job {
     program: Program,
     time: Time,
-    key: Key,
+    /// Shared with whoever wipes it before the process ends.
+    key: Arc<Mutex<Key>>,
     mapping: MappingName,
     rotation: Option<Rotation>,
 }
@@ -116,6 +121,7 @@ impl Job {
         let program = policy.compile()?;
         // Each worker makes its own; whether it can is known now.
         Secrets::new(&key, mapping)?;
+        let key = Arc::new(Mutex::new(key));
         Ok(Self { program, time: policy.time, key, mapping, rotation: None })
     }
 
@@ -149,7 +155,7 @@ impl Job {
             self.mapping,
         );
         if self.program.needs_key() {
-            record += &format!("; key {}", key::id(&self.key));
+            record += &format!("; key {}", key::id(&self.key()));
         }
         if let Some(rotation) = self.rotation {
             record += &format!(", another one each {rotation}");
@@ -160,9 +166,19 @@ impl Job {
     /// The key of the period that began at this time in seconds since 1970.
     pub(crate) fn key_of(&self, period: u64) -> Key {
         match self.rotation {
-            Some(rotation) => rotation.key(&self.key, period),
-            None => self.key.clone(),
+            Some(rotation) => rotation.key(&self.key(), period),
+            None => self.key(),
         }
+    }
+
+    fn key(&self) -> Key {
+        self.key.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Wipes the key, for a process that ends without dropping this.
+    pub(crate) fn wiper(&self) -> impl FnOnce() + Send + 'static {
+        let key = self.key.clone();
+        move || key.lock().unwrap_or_else(PoisonError::into_inner).zeroize()
     }
 
     /// To mask the packets of a period.

@@ -49,7 +49,7 @@ pub enum Command {
     /// 1 if a job cannot work. With RUST_LOG=libbpf=debug stderr has the whole log of a program that the
     /// kernel's verifier refuses.
     #[command(
-        after_help = "Examples:\n  nigh check -c /etc/nigh/nigh.toml\n  nigh check --kernel eth0 eth1\n  nigh check --schema > nigh.schema.json\n  nigh check --template > nigh.toml"
+        after_help = "Examples:\n  nigh check -c /etc/nigh/nigh.toml\n  sudo nigh check --host\n  nigh check --kernel eth0 eth1\n  nigh check --schema > nigh.schema.json\n  nigh check --template > nigh.toml"
     )]
     Check(CheckArgs),
     /// Show the state of the node: each job's state, counters and health
@@ -122,10 +122,12 @@ pub enum Command {
 /// Format of log lines.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum LogFormat {
-    /// Plain text.
+    /// Plain text on stderr.
     Text,
-    /// One JSON object a line.
+    /// One JSON object a line on stderr.
     Json,
+    /// To systemd's journal, each value as a field of its own.
+    Journald,
 }
 
 /// Arguments of `nigh run`.
@@ -134,9 +136,13 @@ pub struct RunArgs {
     /// The configuration file
     #[arg(short, long, value_name = "FILE", default_value = DEFAULT_FILE)]
     pub config: PathBuf,
-    /// Format of log lines on stderr
-    #[arg(long, value_enum, default_value = "text", value_name = "FORMAT")]
-    pub log_format: LogFormat,
+    /// The user that the daemon becomes when root starts it; root stays root [default: nigh, if there is
+    /// this user]
+    #[arg(long, value_name = "NAME")]
+    pub user: Option<String>,
+    /// Format of log lines [default: journald if stderr is the journal, as in a unit of systemd; else text]
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub log_format: Option<LogFormat>,
     /// What to log: error, warn, info, debug, trace, or directives such as `info,echo=debug`
     #[arg(long, env = "RUST_LOG", default_value = "info", value_name = "LEVEL")]
     pub log: String,
@@ -145,6 +151,13 @@ pub struct RunArgs {
 /// Arguments of `nigh check`.
 #[derive(Debug, Args)]
 pub struct CheckArgs {
+    /// Check this host as well, as root: whether the daemon's user can read and write the files that the
+    /// configuration names, and whether its interfaces are there
+    #[arg(long, conflicts_with = "schema")]
+    pub host: bool,
+    /// The user that the daemon runs as, for --host
+    #[arg(long, value_name = "NAME", default_value = crate::privileges::USER, requires = "host")]
+    pub user: String,
     /// Print the JSON Schema of the configuration file, for editors; no file is read
     #[arg(long, conflicts_with = "kernel")]
     pub schema: bool,

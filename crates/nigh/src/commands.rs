@@ -15,7 +15,7 @@ use crate::{
     control::Request,
     daemon,
     kernel::Kernel,
-    logging, man, man5,
+    logging, man, man5, privileges,
 };
 use clap::{CommandFactory, Parser, error::ErrorKind as Wrong};
 use job::{
@@ -115,7 +115,10 @@ fn check(args: &CheckArgs) -> Outcome {
     if args.kernel {
         return kernel(args);
     }
-    let result = config::load(&args.config);
+    let result = match args.host {
+        true => config::load_for(&args.config, privileges::user_of_daemon(&args.user)?),
+        false => config::load(&args.config),
+    };
     if args.json {
         let (report, valid) = match &result {
             Ok(loaded) => (&loaded.report, true),
@@ -133,7 +136,7 @@ fn check(args: &CheckArgs) -> Outcome {
 /// Shows what this kernel can do.
 fn kernel(CheckArgs { config, json, interfaces, .. }: &CheckArgs) -> Outcome {
     if let Some(filter) = env::var("RUST_LOG").ok().filter(|filter| !filter.is_empty()) {
-        logging::start(&filter, LogFormat::Text)?;
+        logging::start(&filter, Some(LogFormat::Text))?;
     }
     let is_read =
         interfaces.is_empty() && (config != Path::new(config::DEFAULT_FILE) || config.exists());

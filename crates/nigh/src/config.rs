@@ -11,8 +11,9 @@ pub mod scene;
 pub mod tables;
 pub mod template;
 
-use crate::jobs;
+use crate::{host, jobs};
 use config::Problem;
+use datapath::user::{User, become_user};
 use job::{
     Configured, Section,
     file::{self, Document, LoadError, Reader, Report},
@@ -132,6 +133,32 @@ pub fn load(path: &Path) -> Result<Loaded, LoadError> {
     if metadata.is_file() && metadata.permissions().mode() & 0o004 != 0 {
         file::warn_of_secrets(&bytes, path, &mut loaded.report);
     }
+    Ok(loaded)
+}
+
+/// The same, and whether this host has what the file names, for this user; the process becomes that user.
+///
+/// # Errors
+///
+/// See [`LoadError`].
+pub fn load_for(path: &Path, user: Option<User>) -> Result<Loaded, LoadError> {
+    let mut loaded = load(path)?;
+    let (bytes, _) = file::read(path)?;
+    let became = user.map_or(Ok(()), |user| become_user(&user, false));
+    became.map_err(|source| LoadError::Read { path: path.into(), source })?;
+    let readable = file::read(path);
+    let mut report = loaded.report;
+    if let Some(document) = Document::parse(&bytes, &mut report) {
+        let [mut errors, warnings] = host::problems(&document.texts());
+        errors.extend(readable.err().map(|error| Problem::new("", error.to_string())));
+        document.add_problems(errors, &mut report);
+        document.add_warnings(warnings, &mut report);
+        report.finish();
+    }
+    if report.has_errors() {
+        return Err(LoadError::Wrong(report));
+    }
+    loaded.report = report;
     Ok(loaded)
 }
 

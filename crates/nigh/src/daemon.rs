@@ -16,6 +16,7 @@ use crate::{
     notify::Notifier,
     privileges,
     state::{State, StateError},
+    watchdog,
 };
 use ::control::ControlSocket;
 use job::file::LoadError;
@@ -66,11 +67,17 @@ pub enum RunError {
 /// See [`RunError`]; what had been opened is closed again.
 pub fn run(args: &RunArgs) -> Result<(), RunError> {
     logging::start(&args.log, args.log_format)?;
+    // Before the file is read, which may hold secrets.
+    datapath::capabilities::conceal()?;
     let loaded = config::load(&args.config)?;
     loaded.report.log();
     panics::install();
-    loaded.jobs.privileged();
+    let user = privileges::user(args.user.as_deref())?;
+    loaded.jobs.privileged(user.as_ref());
     jobs::end_earlier(&loaded.jobs, &loaded.node.state);
+    if let Some(user) = &user {
+        privileges::change(user, &loaded.node, &args.config)?;
+    }
     privileges::limit(&loaded.jobs)?;
     // Capabilities belong to threads: what this one drops before it starts others, the process no
     // not.
@@ -113,7 +120,6 @@ impl Stop {
 async fn serve(args: &RunArgs, loaded: Loaded) -> Result<(), RunError> {
     let mut stop = Stop::new()?;
     let mut hangup = signal(SignalKind::hangup())?;
-    let notifier = Notifier::from_env();
     let Loaded { node: config, jobs, .. } = loaded;
     let state = State::open(&config.state)?;
     let socket = ControlSocket::bind(&config.control)?;
@@ -143,7 +149,7 @@ async fn serve(args: &RunArgs, loaded: Loaded) -> Result<(), RunError> {
     let jobs = opened.start(&jobs::registry()).await.map_err(RunError::Job)?;
     let joined = Joined::join(&jobs);
     let file = std::path::absolute(&args.config)?;
-    let node = Arc::new(Node::new(file, config, address, jobs, state));
+    let node = Arc::new(Node::new(file, config, address, jobs, state, Notifier::from_env()));
     let serving = {
         let (for_http, for_control) = (node.clone(), node.clone());
         async move {
@@ -157,7 +163,11 @@ async fn serve(args: &RunArgs, loaded: Loaded) -> Result<(), RunError> {
     let contained = node.clone();
     let mut failed = tokio::spawn(async move { contained.jobs().contain().await });
     info!(node = node.name(), http = %address, version = env!("CARGO_PKG_VERSION"), "ready");
-    notifier.ready();
+    node.notifier().ready();
+    let watchdog = tokio::spawn({
+        let node = node.clone();
+        async move { watchdog::watch(&node).await }
+    });
     let result = loop {
         tokio::select! {
             signal = stop.recv() => {
@@ -167,14 +177,12 @@ async fn serve(args: &RunArgs, loaded: Loaded) -> Result<(), RunError> {
             // The service manager starts the node again; with a job left, the operator chooses when.
             _ = &mut failed => break Err(RunError::Failed),
             _ = hangup.recv() => {
-                notifier.reloading();
                 // Its errors are in the log.
                 let _ = node.reload().await;
-                notifier.ready();
             }
         }
     };
-    notifier.stopping();
+    node.notifier().stopping();
     tokio::select! {
         () = node.jobs().drain() => {}
         signal = stop.recv() => warn!(signal, "stopping without waiting for the drain"),
@@ -184,6 +192,7 @@ async fn serve(args: &RunArgs, loaded: Loaded) -> Result<(), RunError> {
         () = node.jobs().stop() => {}
         signal = stop.recv() => warn!(signal, "stopping at once; the kernel cleans up"),
     }
+    watchdog.abort();
     serving.abort();
     // It returns that it was aborted; the control socket is gone then.
     let _ = serving.await;

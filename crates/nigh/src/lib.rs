@@ -6,12 +6,13 @@
 //!
 //! - [`cli`]: the command line, [`commands`]: the sub-commands, [`complete`]: shell
 //!   completion, [`man`]: man pages;
-//! - [`config`]: the configuration file, [`man5`]: its man page;
+//! - [`config`]: the configuration file, [`man5`]: its man page, [`host`]: whether a host has what it names;
 //! - [`daemon`]: start, signals, reload, stop; [`control`]: its control socket, [`client`]: the
 //!   other end; [`http`]: status page, metrics, health and API; [`metrics`];
 //! - [`node`]: the running node, [`jobs`]: its jobs; [`privileges`]: which capabilities are kept;
-//!   [`state`]: what survives a restart; [`notify`]: notifications to systemd;
-//! - [`kernel`]: what this kernel can do for the jobs.
+//!   [`state`]: what survives a restart; [`notify`]: notifications to systemd, [`watchdog`]: that the jobs
+//!   answer;
+//! - [`kernel`]: what this kernel can do for the jobs, [`host`]: what the daemon's user can do on this host.
 #![forbid(unsafe_code)]
 
 pub mod cli;
@@ -21,6 +22,7 @@ pub mod complete;
 pub mod config;
 pub mod control;
 pub mod daemon;
+pub mod host;
 pub mod http;
 pub mod jobs;
 pub mod kernel;
@@ -33,3 +35,4 @@ pub mod node;
 pub mod notify;
 pub mod privileges;
 pub mod state;
+pub mod watchdog;

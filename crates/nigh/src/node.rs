@@ -2,6 +2,7 @@
 
 use crate::{
     config::{self, Loaded, NodeConfig},
+    notify::Notifier,
     state::{State, StateError},
 };
 use job::{ReloadError, Running, file::LoadError};
@@ -21,6 +22,7 @@ pub struct Node {
     http: SocketAddr,
     jobs: Running,
     state: State,
+    notifier: Notifier,
     started: Instant,
     started_at: SystemTime,
 }
@@ -55,9 +57,10 @@ impl Node {
         http: SocketAddr,
         jobs: Running,
         state: State,
+        notifier: Notifier,
     ) -> Self {
         let (started, started_at) = (Instant::now(), SystemTime::now());
-        Self { file, config, http, jobs, state, started, started_at }
+        Self { file, config, http, jobs, state, notifier, started, started_at }
     }
 
     /// The running jobs.
@@ -68,6 +71,17 @@ impl Node {
     /// The node's name.
     pub fn name(&self) -> &str {
         &self.config.name
+    }
+
+    /// By which the service manager is told.
+    pub fn notifier(&self) -> &Notifier {
+        &self.notifier
+    }
+
+    /// The health of its jobs in one line.
+    pub fn summary(&self) -> String {
+        let drained = if self.state.drained() { "drained by the operator; " } else { "" };
+        drained.to_owned() + &self.jobs.summary()
     }
 
     /// Whether the operator drained this node.
@@ -151,7 +165,9 @@ impl Node {
     ///
     /// The file is not valid or cannot be applied; the old configuration stays in force.
     pub async fn reload(&self) -> Result<Value, NodeReloadError> {
+        self.notifier.reloading();
         let result = self.put_in_force().await;
+        self.notifier.ready();
         match &result {
             Ok(_) => info!(file = %self.file.display(), "reloaded"),
             Err(error) => warn!(file = %self.file.display(), "reload: {error}"),

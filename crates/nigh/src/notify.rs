@@ -40,6 +40,16 @@ impl Notifier {
         self.send("STOPPING=1");
     }
 
+    /// The line that `systemctl status` shows.
+    pub fn status(&self, line: &str) {
+        self.send(&format!("STATUS={}", line.replace(char::is_control, " ")));
+    }
+
+    /// The daemon answers: the watchdog begins anew.
+    pub fn alive(&self) {
+        self.send("WATCHDOG=1");
+    }
+
     /// A lost notification is not worth failing for.
     fn send(&self, text: &str) {
         if let Some(socket) = &self.0 {
@@ -76,12 +86,16 @@ mod tests {
         {
             let notifier = Notifier(connect(address));
             notifier.ready();
+            notifier.status("eth0\nis down");
             notifier.reloading();
             let mut buffer = [0; 128];
-            let length = peer.recv(&mut buffer).unwrap();
-            assert_eq!(&buffer[..length], b"READY=1");
-            let length = peer.recv(&mut buffer).unwrap();
-            assert!(buffer[..length].starts_with(b"RELOADING=1\nMONOTONIC_USEC="));
+            let mut next = || {
+                let length = peer.recv(&mut buffer).unwrap();
+                String::from_utf8_lossy(&buffer[..length]).into_owned()
+            };
+            assert_eq!(next(), "READY=1");
+            assert_eq!(next(), "STATUS=eth0 is down", "a second line would be another variable");
+            assert!(next().starts_with("RELOADING=1\nMONOTONIC_USEC="));
         }
     }
 }

@@ -40,7 +40,7 @@ use crate::{
     tables::{Policy, Tables},
 };
 use arc_swap::{ArcSwap, ArcSwapOption};
-use job::{Metrics, Service as _};
+use job::{Metrics, Pulse, Service as _};
 use live::Live;
 use load::{Dump, Files};
 use register::Register;
@@ -98,6 +98,7 @@ struct Shared {
     /// The programs, or why there are none.
     driver: Result<Driver, String>,
     alto: Mutex<Option<alto::server::Server>>,
+    pulse: Pulse,
 }
 
 impl fmt::Debug for Shared {
@@ -109,7 +110,7 @@ impl fmt::Debug for Shared {
 impl Shared {
     /// Threads that answer at these sockets, beside those in force.
     fn answering(&self, sockets: Sockets) -> Result<Workers, PartError> {
-        Ok(sockets.start(&self.tables, &self.settings)?)
+        Ok(sockets.start(&self.tables, &self.settings, &self.pulse)?)
     }
 
     fn status(&self) -> Status {
@@ -206,6 +207,7 @@ impl Opened {
             feeds: Register::new(),
             driver,
             alto: Mutex::default(),
+            pulse: Pulse::default(),
         });
         let worker = Worker::new(shared.clone(), exits, policy, publisher);
         Ok(Self { shared, sockets, worker, files, alto })
@@ -227,7 +229,7 @@ impl Opened {
         }
         shared.udp.take_over(Some(workers));
         if let Some((bound, snapshots)) = alto {
-            let server = bound.start(snapshots)?;
+            let server = bound.start(snapshots, shared.pulse.beat("alto"))?;
             for address in server.addresses() {
                 info!(%address, certificate = %server.fingerprint(), "serving ALTO");
             }
@@ -293,6 +295,10 @@ impl job::Service for Service {
     type Config = Config;
     type Request = Request;
     type Prepared = Prepared;
+
+    fn pulse(&self) -> &Pulse {
+        &self.shared.pulse
+    }
 
     fn problems(&self) -> Vec<String> {
         self.shared.problems()

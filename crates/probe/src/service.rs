@@ -45,6 +45,7 @@ use crate::{
 use actions::Commitments;
 use datapath::clock::unix_ns;
 use driver::Driver;
+use job::Pulse;
 use reports::Reports;
 use serde_json::Value;
 use shared::Shared;
@@ -70,7 +71,7 @@ pub struct Opened {
     tls: Option<Tls>,
     listener: Option<TcpListener>,
     delays: Option<delay::Opened>,
-    driver: Option<Driver>,
+    driver: Option<Arc<Driver>>,
     token: Option<Token>,
 }
 
@@ -105,7 +106,7 @@ impl Opened {
             delay::Opened::open(&delay::Config {
                 sender: SocketAddr::new(address, 0),
                 reflector: tls.is_some().then_some(SocketAddr::new(address, port)),
-                driver: driver.as_ref().map(Driver::program),
+                driver: driver.as_ref().map(|driver| driver.program()),
                 gather: config.probe.gather.unwrap_or(delay::GATHER),
                 ..delay::Config::default()
             })
@@ -132,18 +133,19 @@ impl Opened {
         let connections = config.probe.limit.connections;
         let config = Arc::new(config);
         let reports = Arc::<Reports>::default();
+        let pulse = Pulse::default();
         let start = |opened: delay::Opened| {
             let (clock, reports) = (clock.clone(), reports.clone());
             opened
+                .watch(pulse.beat("delay"))
                 .start(move |at_ns| clock.error_of(at_ns), move |id, news| reports.report(id, news))
         };
         let delays = delays.map(start).transpose()?.map(Arc::new);
         let counters = Arc::<crate::tools::Counters>::default();
         let commitments = Commitments::new(config.clone(), delays.clone(), counters.clone());
         let host = Arc::new(Host::new(Admission::new(config.clone()), tls, commitments));
-        let program = driver.as_ref().map(Driver::program);
         let kept = (archive, counters);
-        let shared = Shared::new(config, host, kept, clock, (delays, reports), program);
+        let shared = Shared::new(config, host, kept, clock, (delays, reports), driver.clone());
         let shared = Arc::new(shared);
         shared.set_token(token);
         {
@@ -157,13 +159,15 @@ impl Opened {
                 runtime.spawn(shared.host.clone().serve(listener, connections));
             }
             runtime.spawn(shared.host.clone().watch());
-            runtime.spawn(timetable::run(shared.clone()));
-            runtime.spawn(clocks::run(shared.clone()));
+            if let Some(driver) = &driver {
+                runtime.spawn(driver.clone().watch());
+            }
+            runtime.spawn(timetable::run(shared.clone(), pulse.beat("timetable")));
+            runtime.spawn(clocks::run(shared.clone(), pulse.beat("clocks")));
             shared.peers.configure(&shared.config(), shared.host.tls().as_ref());
             shared.continuous.configure(&shared, &shared.config());
         }
-        let running = Running { runtime, _driver: driver };
-        Ok(Service { shared, running: Arc::new(Mutex::new(Some(running))) })
+        Ok(Service { shared, running: Arc::new(Mutex::new(Some(runtime))), pulse })
     }
 }
 
@@ -179,15 +183,9 @@ pub struct Prepared {
 #[derive(Clone, Debug)]
 pub struct Service {
     shared: Arc<Shared>,
-    running: Arc<Mutex<Option<Running>>>,
-}
-
-/// What ends with the service.
-#[derive(Debug)]
-struct Running {
-    runtime: Runtime,
-    /// Held so that it stays attached.
-    _driver: Option<Driver>,
+    /// What its tasks run on, until it is stopped.
+    running: Arc<Mutex<Option<Runtime>>>,
+    pulse: Pulse,
 }
 
 impl Service {
@@ -212,7 +210,7 @@ impl Service {
         let handle = {
             let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
             let running = running.as_ref().ok_or(ControlError::Stopped)?;
-            running.runtime.spawn(async move { run::order(&shared, order).await })
+            running.spawn(async move { run::order(&shared, order).await })
         };
         let record = handle.await.map_err(|_| ControlError::Stopped)??;
         Ok(serde_json::to_value(record).unwrap_or_default())
@@ -265,6 +263,10 @@ impl job::Service for Service {
     type Config = Config;
     type Request = Request;
     type Prepared = Prepared;
+
+    fn pulse(&self) -> &Pulse {
+        &self.pulse
+    }
 
     fn problems(&self) -> Vec<String> {
         self.shared.problems()
@@ -322,7 +324,7 @@ impl job::Service for Service {
         self.shared.set_config(config.clone());
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(running) = &*running {
-            let _entered = running.runtime.enter();
+            let _entered = running.enter();
             self.shared.peers.configure(&config, tls.as_ref());
             self.shared.continuous.configure(&self.shared, &config);
         }
@@ -339,7 +341,10 @@ impl job::Service for Service {
         let shared = self.shared.clone();
         let _ = panics::spawn_blocking(move || {
             if let Some(running) = running {
-                running.runtime.shutdown_timeout(std::time::Duration::from_secs(1));
+                running.shutdown_timeout(std::time::Duration::from_secs(1));
+            }
+            if let Some(driver) = &shared.driver {
+                driver.close();
             }
             shared.archive.flush();
         })

@@ -191,7 +191,9 @@ fn launch(
 ) -> Result<Process, Error> {
     let configuration = write_configuration(folder, name, sections)?;
     let mut command = Command::new(binary);
-    command.arg("run").arg("-c").arg(configuration).env("NIGH_PANIC", folder.join(PANIC));
+    // The folder is root's.
+    command.args(["run", "--user", "root", "-c"]).arg(configuration);
+    command.env("NIGH_PANIC", folder.join(PANIC));
     namespace.start(command)
 }
 

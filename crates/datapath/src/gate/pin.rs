@@ -10,6 +10,7 @@
 
 use super::OpenError;
 use crate::link::{self, Filter, Hook};
+use crate::user::{self, User};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, OpenMapMut};
 use nix::fcntl::{Flock, FlockArg};
 use nix::mount::{self, MsFlags};
@@ -17,7 +18,10 @@ use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
 use std::{
     fs::{self, File},
     io,
-    os::fd::{AsRawFd as _, OwnedFd},
+    os::{
+        fd::{AsRawFd as _, OwnedFd},
+        unix::fs::{MetadataExt as _, PermissionsExt as _},
+    },
     path::{Path, PathBuf},
 };
 
@@ -53,11 +57,35 @@ fn base() -> &'static str {
 }
 
 /// Mounts a BPF file system where gates are pinned, if there is none yet: that takes CAP_SYS_ADMIN, which
-/// nothing else does.
-pub fn mount() {
-    if let Err(error) = mount_at(Path::new(base())) {
-        tracing::warn!("cannot mount a BPF file system at {}: {error}", base());
+/// nothing else does. For a user that this process becomes it is at `/run/nigh-bpf` and belongs to that user.
+pub fn mount(owner: Option<&User>) {
+    let place = if owner.is_some() { OWN_MOUNT } else { base() };
+    let mounted = match owner {
+        Some(owner) => mount_for(owner),
+        None => mount_at(Path::new(place)),
+    };
+    if let Err(error) = mounted {
+        tracing::warn!("cannot mount a BPF file system at {place}: {error}");
     }
+}
+
+fn mount_for(owner: &User) -> io::Result<()> {
+    let place = Path::new(OWN_MOUNT);
+    fs::create_dir_all(place)?;
+    mount_at(place)?;
+    // What is the user's already stays untouched: it could put links in the way.
+    if fs::metadata(place)?.uid() != owner.uid.as_raw() {
+        fs::set_permissions(place, fs::Permissions::from_mode(0o700))?;
+        user::give(place, owner)?;
+    }
+    // A gate that root has left cannot be taken over, and two would refuse packets.
+    let left = Path::new(MOUNT).join(PART).join(cookie()?.to_string());
+    if left.exists() {
+        let _lock = lock(&left)?;
+        remove(&left)?;
+        tracing::warn!("removed the gate that a daemon of root had left in {}", left.display());
+    }
+    Ok(())
 }
 
 /// The folder of this thread's network namespace, where a gate of it is to be pinned: below

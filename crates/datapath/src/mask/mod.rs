@@ -297,8 +297,10 @@ impl Mask {
     }
 }
 
-impl Drop for Mask {
-    fn drop(&mut self) {
+impl Mask {
+    /// Takes the mask off all interfaces and wipes what it remembers. Dropping it does so, too; this is for a
+    /// process that ends without.
+    pub fn wipe(&mut self) {
         self.detach();
         wait_for_readers();
         // Addresses and their mappings; the kernel wipes the ciphers' keys itself.
@@ -311,6 +313,12 @@ impl Drop for Mask {
         for slot in 0..2 {
             let _ = self.write_period(slot, types::mask_period::default());
         }
+    }
+}
+
+impl Drop for Mask {
+    fn drop(&mut self) {
+        self.wipe();
     }
 }
 

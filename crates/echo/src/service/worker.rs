@@ -25,6 +25,7 @@ use crate::{
 use arc_swap::{ArcSwap, ArcSwapOption};
 use datapath::echo::{AttachError, EchoProgram};
 use ipnet::IpNet;
+use job::pulse::Beat;
 use std::{
     net::IpAddr,
     sync::Arc,
@@ -134,8 +135,8 @@ impl Worker {
     }
 
     /// Works until it is stopped, or all handles are gone, or it panics; in any case it then withdraws.
-    pub(super) async fn run(mut self, mut asked: mpsc::Receiver<Ask>) {
-        let end = panics::caught_here(self.work(&mut asked)).await;
+    pub(super) async fn run(mut self, mut asked: mpsc::Receiver<Ask>, beat: Beat) {
+        let end = panics::caught_here(self.work(&mut asked, &beat)).await;
         self.stop().await;
         if let Some(Some(answer)) = end {
             let _ = answer.send(());
@@ -143,7 +144,11 @@ impl Worker {
     }
 
     /// Works until it is stopped, with whom to tell, or all handles are gone.
-    async fn work(&mut self, asked: &mut mpsc::Receiver<Ask>) -> Option<oneshot::Sender<()>> {
+    async fn work(
+        &mut self,
+        asked: &mut mpsc::Receiver<Ask>,
+        beat: &Beat,
+    ) -> Option<oneshot::Sender<()>> {
         let ticker = |every| {
             let mut ticker = time::interval(every);
             ticker.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -155,6 +160,7 @@ impl Worker {
         let mut upkeep = ticker(UPKEEP);
         loop {
             panics::point("echo-worker");
+            beat.beat();
             tokio::select! {
                 () = self.kernel.link_changed() => self.watch().await,
                 _ = watch.tick() => self.watch().await,

@@ -60,7 +60,14 @@ impl Worker {
             self.configure(None);
             self.shapers.close();
         }
-        self.internal.look(&self.gate, &mut self.shapers, self.core.classes(), &mut self.problems);
+        let classes = self.core.classes();
+        if self.internal.look(&self.gate, &mut self.shapers, classes, &mut self.problems)
+            && !self.shapers.is_open()
+            && has_limits(&self.config.gate, &self.runtime_rules)
+            && let Err(error) = self.open_shapers()
+        {
+            self.problems.report("a limit is not in force", &error);
+        }
         true
     }
 

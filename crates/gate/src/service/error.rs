@@ -12,14 +12,6 @@ pub enum StartError {
     /// The programs.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// There is no such interface.
-    #[error("gate.internal: there is no interface {name} here: {source}")]
-    Interface {
-        /// Its name.
-        name: String,
-        /// The system's error.
-        source: io::Error,
-    },
     /// An interface does not take the programs.
     #[error("gate.internal: {0}")]
     Attach(#[from] AttachError),

@@ -1,7 +1,7 @@
 //! The interfaces towards the internal hosts, by name: one that went and came again has another number, and
 //! the gate is put on it again.
 
-use super::{StartError, classes::Classes, problems::Problems, shape::Shapers};
+use super::{classes::Classes, problems::Problems, shape::Shapers};
 use crate::config::{GateConfig, RefuseAt};
 use datapath::gate::{AttachError, AttachMode, Gate};
 use nix::net::if_::if_nametoindex;
@@ -11,6 +11,7 @@ use tracing::{info, warn};
 #[derive(Debug)]
 struct Interface {
     name: String,
+    /// 0 while there is none.
     index: u32,
 }
 
@@ -22,25 +23,29 @@ pub(super) struct Internal {
 }
 
 impl Internal {
-    /// Finds those that a configuration names.
-    pub(super) fn find(config: &GateConfig) -> Result<Self, StartError> {
+    /// Finds those that a configuration names; one that is missing is waited for.
+    pub(super) fn find(config: &GateConfig) -> Self {
         let find = |name: &String| {
-            let index = if_nametoindex(name.as_str()).map_err(|error| StartError::Interface {
-                name: name.clone(),
-                source: error.into(),
-            })?;
-            Ok(Interface { name: name.clone(), index })
+            let index = if_nametoindex(name.as_str()).unwrap_or(0);
+            if index == 0 {
+                warn!("there is no interface {name} yet; it is used when it appears");
+            }
+            Interface { name: name.clone(), index }
         };
-        let interfaces = config.internal.iter().map(find).collect::<Result<_, StartError>>()?;
-        Ok(Self { interfaces, refuse_at: config.refuse_at })
+        let interfaces = config.internal.iter().map(find).collect();
+        Self { interfaces, refuse_at: config.refuse_at }
     }
 
-    /// Their numbers.
+    /// The numbers of those that are there.
     pub(super) fn indices(&self) -> Vec<u32> {
-        self.interfaces.iter().map(|interface| interface.index).collect()
+        self.there().map(|interface| interface.index).collect()
     }
 
-    /// Puts the gate on all of them, and takes it off all others.
+    fn there(&self) -> impl Iterator<Item = &Interface> {
+        self.interfaces.iter().filter(|interface| interface.index != 0)
+    }
+
+    /// Puts the gate on all that are there, and takes it off all others.
     pub(super) fn attach(&self, gate: &Gate) -> Result<(), AttachError> {
         let indices = self.indices();
         for index in gate.interfaces() {
@@ -50,40 +55,47 @@ impl Internal {
                 gate.detach_driver(index);
             }
         }
-        self.interfaces.iter().try_for_each(|interface| attach(gate, interface, self.refuse_at))
+        self.there().try_for_each(|interface| attach(gate, interface, self.refuse_at))
     }
 
-    /// Looks whether all are there as they were; takes up those that came again.
+    /// Looks whether all are there as they were; takes up those that have appeared or came again. Whether there
+    /// were any.
     pub(super) fn look(
         &mut self,
         gate: &Gate,
         shapers: &mut Shapers,
         classes: &Classes,
         problems: &mut Problems,
-    ) {
+    ) -> bool {
+        let mut any = false;
+        let mut missing = Vec::new();
         for interface in &mut self.interfaces {
             let name = interface.name.as_str();
             let Ok(index) = if_nametoindex(name) else {
-                problems.report("an interface is gone", &name);
+                missing.push(name);
                 continue;
             };
             if index == interface.index && gate.is_attached(index) {
                 continue;
             }
-            gate.detach(interface.index);
+            if interface.index != 0 {
+                gate.detach(interface.index);
+            }
             let before = std::mem::replace(&mut interface.index, index);
             if let Err(error) = attach(gate, interface, self.refuse_at) {
-                problems.report(
-                    "the gate is not attached to an interface that was created again",
-                    &error,
-                );
+                problems.report("the gate is not attached to an interface that appeared", &error);
                 continue;
             }
-            info!(interface = %interface.name, "is there again");
+            info!(interface = %interface.name, "is there");
+            any = true;
             if let Err(error) = shapers.replace(before, index, classes) {
                 problems.report("a limit is not in force", &error);
             }
         }
+        if !missing.is_empty() {
+            problems.report("an interface does not exist", &missing.join(", "));
+        }
+        any
     }
 }
 

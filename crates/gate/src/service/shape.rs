@@ -63,14 +63,23 @@ impl Shapers {
         })
     }
 
-    /// An interface went and came again with another number.
+    /// An interface has appeared, or went and came again with another number.
     pub(super) fn replace(&mut self, from: u32, to: u32, classes: &Classes) -> Result<(), Error> {
-        let Some(place) = self.interfaces.iter().position(|interface| *interface == from) else {
+        let before = self.interfaces.iter().position(|interface| *interface == from);
+        let place = before.unwrap_or(self.interfaces.len());
+        match before {
+            Some(place) => self.interfaces[place] = to,
+            None => self.interfaces.push(to),
+        }
+        if self.open.is_empty() {
             return Ok(());
-        };
-        self.interfaces[place] = to;
+        }
+        let shaper = Shaper::open(to, IFB)?;
+        match self.open.get_mut(place) {
+            Some(open) => *open = shaper,
+            None => self.open.push(shaper),
+        }
         let Some(open) = self.open.get_mut(place) else { return Ok(()) };
-        *open = Shaper::open(to, IFB)?;
         for (number, limit) in classes.limits() {
             open.class(number, rate(limit.from_internal), rate(limit.to_internal))?;
         }

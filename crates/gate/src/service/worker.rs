@@ -32,6 +32,7 @@ use datapath::{
     clock::monotonic_ns,
     gate::{Gate, Held, Injector, Pace, Reader, Rules, Table},
 };
+use job::pulse;
 use serde_json::Value;
 use std::{
     collections::BTreeSet,
@@ -155,10 +156,11 @@ impl Worker {
     }
 
     /// Runs until it is stopped or all senders are dropped.
-    pub(super) fn run(mut self, mut reader: Reader, asks: &Receiver<Ask>) {
+    pub(super) fn run(mut self, mut reader: Reader, asks: &Receiver<Ask>, alive: &pulse::Beat) {
         let mut next_tick = Instant::now();
         loop {
             panics::point("gate-worker");
+            alive.beat();
             self.beat.give(&self.gate, &mut self.problems);
             let now = Instant::now();
             if now >= next_tick {
@@ -370,7 +372,7 @@ impl Worker {
         }
     }
 
-    fn open_shapers(&mut self) -> Result<(), datapath::shaper::Error> {
+    pub(super) fn open_shapers(&mut self) -> Result<(), datapath::shaper::Error> {
         self.shapers.open()?;
         self.configure(self.shapers.queue());
         Ok(())

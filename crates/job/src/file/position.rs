@@ -48,6 +48,17 @@ pub(super) fn secrets(root: &Node<'_>) -> Vec<(String, Range<usize>)> {
     found
 }
 
+/// Every text that is not a secret, with its dotted key.
+pub(super) fn texts(root: &Node<'_>) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    walk(root, "", &mut |path, _, value| {
+        if let Some(text) = value.get_ref().as_str().filter(|_| !is_secret(path)) {
+            found.push((path.to_owned(), text.to_owned()));
+        }
+    });
+    found
+}
+
 /// Every key in a section with its own name, outer ones first: the dotted key and its position.
 pub(super) fn keys(section: &Node<'_>, name: &str) -> Vec<(String, Range<usize>)> {
     let mut found = Vec::new();

@@ -89,6 +89,14 @@ fn packets_keep_their_order_and_the_number_of_workers_changes_nothing() {
 }
 
 #[test]
+fn a_key_is_wiped_where_the_job_is_not_dropped() {
+    let job = job(crate::policy::SHIPPED[1].1);
+    assert_ne!(*job.key_of(0), [0; 32]);
+    job.wiper()();
+    assert_eq!(*job.key_of(0), [0; 32]);
+}
+
+#[test]
 fn names_comments_and_payload_are_removed() {
     let (out, _) = masked("debug", &recorded(3), 2);
     for secret in ["secret", "somebody", "a program", "a secret note"] {

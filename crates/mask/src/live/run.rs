@@ -20,7 +20,7 @@ use serde::Serialize;
 use std::{
     fmt, io, process,
     sync::{
-        Arc,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     thread,
@@ -91,7 +91,8 @@ impl fmt::Display for Summary {
 pub struct Live<'a> {
     job: &'a Job,
     chosen: Chosen,
-    mask: Mask,
+    /// Shared with the thread that wipes it at a second signal.
+    mask: Arc<Mutex<Mask>>,
     /// Where this process masks.
     masker: Option<Masker<'a>>,
     reader: Reader,
@@ -115,8 +116,6 @@ impl<'a> Live<'a> {
     /// When the interface is not there or not known, the filter is none, the kernel refuses, or there is no
     /// output.
     pub fn begin(args: &LiveArgs, job: &'a Job, chosen: Chosen) -> Result<Self, LiveError> {
-        // Nobody reads keys or packets out of its memory, and no core file has them.
-        nix::sys::prctl::set_dumpable(false).map_err(io::Error::from)?;
         let signals = block_signals()?;
         let ifindex = nix::net::if_::if_nametoindex(args.interface.as_str())
             .map_err(|_| LiveError::NoInterface(args.interface.clone()))?;
@@ -150,7 +149,12 @@ impl<'a> Live<'a> {
         // Threads have the capabilities of those that start them.
         let kept = if args.makes_files() { &capabilities::FILES[..] } else { &[] };
         capabilities::keep(kept)?;
-        let stop = stop_on(signals);
+        let mask = Arc::new(Mutex::new(mask));
+        let (wipe_key, wiped) = (job.wiper(), mask.clone());
+        let stop = stop_on(signals, move || {
+            wipe_key();
+            locked(&wiped).wipe();
+        });
         let (begun, room) = (Instant::now(), args.count.unwrap_or(u64::MAX));
         let (beyond_limit, lost_period, first) = (0, 0, None);
         Ok(Self {
@@ -192,9 +196,10 @@ impl<'a> Live<'a> {
             if reported.elapsed() >= SECOND {
                 reported = Instant::now();
                 self.clock = Clock::read()?;
-                self.periods.turn(self.job, &self.mask, &self.clock)?;
-                progress(&self.mask.counts()?);
-                if !self.mask.is_attached() {
+                let mask = locked(&self.mask);
+                self.periods.turn(self.job, &*mask, &self.clock)?;
+                progress(&mask.counts()?);
+                if !mask.is_attached() {
                     return Err(LiveError::Gone);
                 }
             }
@@ -208,7 +213,7 @@ impl<'a> Live<'a> {
     /// Takes the mask off the interface and writes what it has masked; what happened to all packets, and why
     /// that is not all if it is not.
     pub fn end(mut self) -> (Summary, Result<(), LiveError>) {
-        self.mask.detach();
+        locked(&self.mask).detach();
         let passed_on = loop {
             match self.pass_on(Duration::ZERO) {
                 Ok(0) => break Ok(()),
@@ -217,7 +222,7 @@ impl<'a> Live<'a> {
             }
         };
         let seconds = self.begun.elapsed().as_secs_f64();
-        let counts = self.mask.counts().map_err(LiveError::from);
+        let counts = locked(&self.mask).counts().map_err(LiveError::from);
         let (output, ended) = self.output.end();
         let seen = counts.as_ref().copied().unwrap_or_default();
         let Self { chosen, beyond_limit, lost_period, .. } = self;
@@ -278,6 +283,10 @@ impl<'a> Live<'a> {
     }
 }
 
+fn locked(mask: &Mutex<Mask>) -> MutexGuard<'_, Mask> {
+    mask.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Has SIGINT, SIGTERM and SIGHUP wait until somebody asks for them.
 fn block_signals() -> io::Result<SigSet> {
     let signals = SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP]);
@@ -285,8 +294,9 @@ fn block_signals() -> io::Result<SigSet> {
     Ok(signals)
 }
 
-/// Is set when one of these comes. A second one ends the process, if who reads its output does not.
-fn stop_on(signals: SigSet) -> Arc<AtomicBool> {
+/// Is set when one of these comes. A second one ends the process, if who reads its output does not; what it
+/// knows of keys is wiped before.
+fn stop_on(signals: SigSet, wipe: impl FnOnce() + Send + 'static) -> Arc<AtomicBool> {
     let stop = Arc::new(AtomicBool::new(false));
     let set = Arc::clone(&stop);
     thread::spawn(move || {
@@ -294,6 +304,7 @@ fn stop_on(signals: SigSet) -> Arc<AtomicBool> {
             set.store(true, Ordering::Relaxed);
         }
         if let Ok(signal) = signals.wait() {
+            wipe();
             process::exit(128 + signal as i32);
         }
     });

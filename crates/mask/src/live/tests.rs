@@ -348,6 +348,16 @@ fn another_key_is_used_from_its_time_on() {
 }
 
 #[test]
+fn nothing_is_given_by_a_mask_that_was_wiped() {
+    let mut both = Both::new(SHIPPED[1].1, MappingName::CryptoPan);
+    let link = kernel::Link::Ethernet;
+    let packet = Plant::new(1).shape(0);
+    assert!(both.kernel.try_one(&mut both.reader, link, &packet, 1).expect("run").is_some());
+    both.kernel.wipe();
+    assert_eq!(both.kernel.try_one(&mut both.reader, link, &packet, 1).expect("run"), None);
+}
+
+#[test]
 fn nothing_is_given_without_a_key_and_a_policy_that_looks_higher_is_refused() {
     let (_, research) = SHIPPED[1];
     let both = Both::new(research, MappingName::CryptoPan);

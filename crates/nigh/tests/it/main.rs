@@ -8,3 +8,4 @@ mod docs;
 mod mask;
 mod root;
 mod schema;
+mod unit;

@@ -21,6 +21,7 @@ use std::{
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use datapath::mmsg::{BATCH, Exchange};
+use job::{Pulse, pulse::Beat};
 use nix::{
     errno::Errno,
     poll::{PollFd, PollFlags, PollTimeout, poll},
@@ -133,6 +134,7 @@ impl Sockets {
         self,
         tables: &Arc<ArcSwapOption<Tables>>,
         settings: &Arc<ArcSwap<Settings>>,
+        pulse: &Pulse,
     ) -> Result<Workers, StartError> {
         let Self { threads, addresses, cores } = self;
         let (wake, waker) = io::pipe()?;
@@ -155,6 +157,7 @@ impl Sockets {
                 counters: Arc::clone(&counters),
                 stop: Arc::clone(&workers.stop),
                 wake: Arc::clone(&wake),
+                beat: pulse.beat("udp"),
             };
             // Dropping the workers on return stops those that run.
             let thread = panics::thread(format!("oracle-udp-{number}"), move || worker.run())?;
@@ -331,6 +334,7 @@ struct Worker {
     counters: Arc<Mutex<Counters>>,
     stop: Arc<AtomicBool>,
     wake: Arc<PipeReader>,
+    beat: Beat,
 }
 
 /// The state with which a thread answers.
@@ -358,11 +362,12 @@ impl Worker {
             send_error_logged: false,
         };
         while !self.stop.load(Ordering::Relaxed) {
+            self.beat.beat();
             let mut idle = true;
             for socket in &self.sockets {
                 idle &= self.batch(socket, &mut answering) == 0;
             }
-            if idle && let Err(error) = self.wait() {
+            if idle && let Err(error) = self.beat.idle(|| self.wait()) {
                 warn!(%error, "waiting for Proxidor requests failed: a thread ends");
                 break;
             }

@@ -12,12 +12,15 @@
 
 use super::MAX_METRICS;
 use crate::tables::{Tables, UNKNOWN};
-use datapath::oracle::{
-    AttachError, AttachMode, Attachment, ConfigureError, Ledger, LoadError, MAX_GROUPS,
-    MAX_SERVICES, MetricRows, OracleProgram, PublishError, Published, Settings, SourceLimit, lacks,
+use datapath::{
+    oracle::{
+        AttachError, AttachMode, ConfigureError, Ledger, LoadError, MAX_GROUPS, MAX_SERVICES,
+        MetricRows, OracleProgram, PublishError, Published, Settings, SourceLimit, lacks,
+    },
+    port::{Attached, Port},
 };
 use ipnet::{IpNet, Ipv4Net};
-use nix::{ifaddrs::getifaddrs, net::if_::if_nametoindex};
+use nix::ifaddrs::getifaddrs;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::{
@@ -26,7 +29,7 @@ use std::{
     io,
     net::{Ipv4Addr, SocketAddr, SocketAddrV4},
     os::fd::BorrowedFd,
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 use topo::{GroupId, RouterIndex};
@@ -60,23 +63,12 @@ pub struct Choice {
 
 /// An interface that is to answer in the driver cannot.
 #[derive(Debug, thiserror::Error)]
-pub enum InterfaceError {
-    /// There is none of this name.
-    #[error("there is no interface \"{name}\": {source}")]
-    None {
-        /// The name.
-        name: String,
-        /// The system's answer.
-        source: io::Error,
-    },
-    /// The program cannot be attached.
-    #[error("interface \"{name}\": {source}")]
-    Attach {
-        /// The name.
-        name: String,
-        /// Why.
-        source: AttachError,
-    },
+#[error("interface \"{name}\": {source}")]
+pub struct InterfaceError {
+    /// Its name.
+    pub name: String,
+    /// Why.
+    pub source: AttachError,
 }
 
 /// A choice could not be applied.
@@ -97,7 +89,8 @@ pub struct InterfaceStatus {
     pub name: String,
     /// Where the program runs; none where the sockets alone answer, or no longer.
     pub mode: Option<AttachMode>,
-    /// Why not in the driver, where that was tried; none where the program was taken off.
+    /// Why not in the driver, where that was tried; none where the program was taken off or there is no such
+    /// interface.
     pub why: Option<String>,
 }
 
@@ -118,18 +111,11 @@ pub struct DriverStatus {
     pub ledger: Option<Ledger>,
 }
 
-#[derive(Debug)]
-struct Port {
-    name: String,
-    attachment: Option<Attachment>,
-    why: Option<String>,
-}
-
 /// The program in the driver, with all that it is attached to.
 #[derive(Debug)]
 pub struct Driver {
     program: OracleProgram,
-    ports: Vec<Port>,
+    ports: Mutex<Vec<Port>>,
     published: Mutex<Option<Result<Published, PublishError>>>,
 }
 
@@ -141,22 +127,31 @@ impl Driver {
     /// When the kernel refuses.
     pub fn open() -> Result<Self, LoadError> {
         let program = OracleProgram::load()?;
-        Ok(Self { program, ports: Vec::new(), published: Mutex::default() })
+        Ok(Self { program, ports: Mutex::default(), published: Mutex::default() })
     }
 
     /// Attaches the program to an interface of this thread's network namespace; in mode `auto` in the
-    /// first mode that works, and if none does the sockets alone answer there.
+    /// first mode that works, and if none does the sockets alone answer there. One that is missing is waited
+    /// for ([`Driver::look`]).
     ///
     /// # Errors
-    /// When there is no such interface, another program is on it, or it or the kernel cannot do what is
-    /// asked.
-    pub fn attach(&mut self, name: &str, mode: Mode) -> Result<(), InterfaceError> {
-        let index = if_nametoindex(name)
-            .map_err(|error| InterfaceError::None { name: name.into(), source: error.into() })?;
+    /// When another program is on it, or it or the kernel cannot do what is asked.
+    pub fn attach(&self, name: &str, mode: Mode) -> Result<(), InterfaceError> {
+        let port = Port::open(name, |index| self.attach_to(index, mode))
+            .map_err(|source| InterfaceError { name: name.into(), source })?;
+        self.ports().push(port);
+        Ok(())
+    }
+
+    /// Attaches the program to interfaces that have appeared; whether there were any.
+    pub fn look(&self, mode: Mode) -> bool {
+        let attach = |index| self.attach_to(index, mode);
+        self.ports().iter_mut().fold(false, |any, port| port.look(attach) | any)
+    }
+
+    fn attach_to(&self, index: u32, mode: Mode) -> Result<Attached, AttachError> {
         if let (Mode::Auto, Some(lacks)) = (mode, lacks()) {
-            let why = Some(format!("this kernel has no {lacks}"));
-            self.ports.push(Port { name: name.into(), attachment: None, why });
-            return Ok(());
+            return Ok((None, Some(format!("this kernel has no {lacks}"))));
         }
         let cannot = |error: &AttachError| {
             matches!(error, AttachError::Unsupported { .. } | AttachError::SetUp { .. })
@@ -171,13 +166,15 @@ impl Driver {
             why = Some(native.to_string());
             attached = self.program.attach(index, AttachMode::Generic);
         }
-        let attachment = match attached {
-            Ok(attachment) => Some(attachment),
-            Err(error) if mode == Mode::Auto && cannot(&error) => None,
-            Err(source) => return Err(InterfaceError::Attach { name: name.into(), source }),
-        };
-        self.ports.push(Port { name: name.into(), attachment, why });
-        Ok(())
+        match attached {
+            Ok(attachment) => Ok((Some(attachment), why)),
+            Err(error) if mode == Mode::Auto && cannot(&error) => Ok((None, why)),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn ports(&self) -> MutexGuard<'_, Vec<Port>> {
+        self.ports.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Puts the filter before the sockets: what is over its rate never enters their queues.
@@ -243,18 +240,14 @@ impl Driver {
     /// What it is doing.
     pub fn status(&self) -> DriverStatus {
         let published = *self.published.lock().unwrap_or_else(PoisonError::into_inner);
-        let interface = |port: &Port| {
-            let attached = port.attachment.as_ref().filter(|on| on.is_attached());
-            let lost = port.attachment.is_some() && attached.is_none();
-            InterfaceStatus {
-                name: port.name.clone(),
-                mode: attached.map(Attachment::mode),
-                why: port.why.clone().filter(|_| !lost),
-            }
+        let interface = |port: &Port| InterfaceStatus {
+            name: port.name().to_owned(),
+            mode: port.mode(),
+            why: port.why().map(str::to_owned),
         };
         DriverStatus {
-            interfaces: self.ports.iter().map(interface).collect(),
-            lacks: lacks().filter(|_| !self.ports.is_empty()),
+            interfaces: self.ports().iter().map(interface).collect(),
+            lacks: lacks().filter(|_| !self.ports().is_empty()),
             services: self.program.settings().services,
             published: published.and_then(Result::ok),
             refused: published.and_then(Result::err),

@@ -1,6 +1,6 @@
 //! The program in the driver and the filter before the sockets, as the service uses them.
 
-use super::{PartError, StartError};
+use super::{PartError, Shared, StartError};
 use crate::{
     config::Config,
     proxidor::udp::Sockets,
@@ -8,8 +8,11 @@ use crate::{
     status::{DriverStatus, InterfaceStatus},
 };
 use datapath::oracle::{AttachMode, Limit, SourceLimit};
-use std::net::SocketAddr;
+use std::{net::SocketAddr, sync::Weak, time::Duration};
 use tracing::warn;
+
+/// Time from one look for interfaces to the next.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// What the driver must know of a configuration.
 fn choice(config: &Config) -> Choice {
@@ -31,10 +34,10 @@ fn choice(config: &Config) -> Choice {
 /// kernel lacks for the program in the driver is no reason: the sockets answer, and the limit is kept.
 ///
 /// # Errors
-/// An interface is not there, or `oracle.mode` requires what the kernel cannot do.
+/// `oracle.mode` requires what the kernel cannot do.
 pub(super) fn open(config: &Config) -> Result<Result<Driver, String>, StartError> {
     let oracle = &config.oracle;
-    let mut driver = match Driver::open() {
+    let driver = match Driver::open() {
         Ok(driver) => driver,
         Err(error) if oracle.mode == crate::proxidor::xdp::Mode::Auto => {
             if wanted(config) {
@@ -61,6 +64,22 @@ fn fallback(lacks: &str) -> String {
         "the sockets answer all requests, about a quarter as many a second as the driver would: \
          this kernel has no {lacks}"
     )
+}
+
+/// Looks for interfaces that have appeared, once a second, until it is aborted.
+pub(super) async fn watch(shared: Weak<Shared>) {
+    loop {
+        tokio::time::sleep(LOOK).await;
+        let Some(shared) = shared.upgrade() else { return };
+        let Ok(driver) = &shared.driver else { return };
+        let config = shared.config.load_full();
+        // A wildcard stands for the addresses of the new one, too.
+        if driver.look(config.oracle.mode)
+            && let Err(error) = configure(&shared.driver, &config)
+        {
+            warn!("the addresses of a new interface are not answered for in the driver: {error}");
+        }
+    }
 }
 
 /// Puts the filter before sockets.
@@ -127,16 +146,15 @@ pub(super) fn problems(config: &Config, driver: &Result<Driver, String>) -> Vec<
         }
         Err(_) => return Vec::new(),
     };
-    let lost = |interface: &&crate::proxidor::xdp::InterfaceStatus| {
-        interface.mode.is_none() && interface.why.is_none()
-    };
-    let status = driver.status();
-    let lost = status.interfaces.iter().filter(lost);
-    lost.map(|interface| {
-        format!(
-            "oracle: interface {} is gone or the XDP program was detached from it",
+    let is_auto = config.oracle.mode == crate::proxidor::xdp::Mode::Auto;
+    let not_there = driver.status().interfaces.into_iter().filter(|it| it.mode.is_none());
+    let problem = not_there.filter_map(|interface| match interface.why {
+        None => Some(format!(
+            "oracle: interface {} does not exist, or the XDP program was detached from it",
             interface.name
-        )
-    })
-    .collect()
+        )),
+        // In mode `auto` the sockets may answer.
+        Some(why) => (!is_auto).then(|| format!("oracle: interface {}: {why}", interface.name)),
+    });
+    problem.collect()
 }

@@ -1,6 +1,6 @@
 //! Live feeds on a runtime of their own, so that a router's table does not delay the daemon's thread.
 
-use super::{PartError, StartError, Updates, forward};
+use super::{PartError, StartError, Updates, driver, forward};
 use crate::{
     config::Config,
     feeds::{self, Feeds},
@@ -46,6 +46,8 @@ impl Live {
             .build()
             .map_err(StartError::Thread)?;
         let handle = runtime.handle().clone();
+        handle.spawn(updates.shared.pulse.beat("feeds").keep());
+        handle.spawn(driver::watch(Arc::downgrade(&updates.shared)));
         let live = Self { feeds: Arc::default(), runtime: Arc::new(Threads(Some(runtime))) };
         let started = handle.spawn(async move { forward::start(&config, updates).await });
         let started = started.await.map_err(|error| StartError::Thread(error.into()))?;

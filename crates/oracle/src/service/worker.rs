@@ -14,6 +14,7 @@ use crate::{
     status::TablesStatus,
     tables::{Policy, Tables},
 };
+use job::pulse::Beat;
 use serde::Serialize;
 use serde_json::Value;
 use std::{
@@ -106,12 +107,14 @@ impl Worker {
 
     /// Reads the dumps, publishes the first tables, then handles requests until the end.
     pub(super) fn run(mut self, first: Files, mut asks: mpsc::Receiver<Ask>) {
+        let pulse = self.shared.pulse.clone();
+        let beat = pulse.beat("builder");
         self.configure(first.configuration);
         for dump in first.dumps {
-            self.read_dump(dump);
+            self.read_dump(dump, &beat);
         }
         self.publish();
-        while let Some(ask) = asks.blocking_recv() {
+        while let Some(ask) = beat.idle(|| asks.blocking_recv()) {
             panics::point("oracle-builder");
             let mut pending = Vec::new();
             let first = std::iter::once(ask);
@@ -198,7 +201,7 @@ impl Worker {
     }
 
     /// Reads a dump that has not been read yet.
-    fn read_dump(&mut self, dump: load::Dump) {
+    fn read_dump(&mut self, dump: load::Dump, beat: &Beat) {
         let feed = self.shared.feeds.feed(&dump.name());
         self.shared.feeds.report(feed, FeedState::Loading, "");
         let begun = Instant::now();
@@ -206,6 +209,7 @@ impl Worker {
         let result = dump.read(&mut |change| {
             batch.push(change);
             if batch.len() == BATCH {
+                beat.beat();
                 self.apply(feed, std::mem::take(&mut batch));
             }
         });

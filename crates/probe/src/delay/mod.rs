@@ -31,6 +31,7 @@ use crate::{
     },
 };
 use datapath::{stamp::StampProgram, stamping::StampedSocket};
+use job::{Pulse, pulse::Beat};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use std::{
     io,
@@ -207,6 +208,7 @@ pub struct Opened {
     config: Config,
     sender: StampedSocket,
     reflector: Option<StampedSocket>,
+    beat: Beat,
 }
 
 impl Opened {
@@ -230,7 +232,13 @@ impl Opened {
                 .report_headers()
                 .map_err(|source| StartError::Bind { address: socket.local_address(), source })?;
         }
-        Ok(Self { config: config.clone(), sender, reflector })
+        Ok(Self { config: config.clone(), sender, reflector, beat: Pulse::default().beat("delay") })
+    }
+
+    /// With this beat of the thread.
+    #[must_use]
+    pub fn watch(self, beat: Beat) -> Self {
+        Self { beat, ..self }
     }
 
     /// Starts the thread; see [`Delays::start`].
@@ -242,7 +250,7 @@ impl Opened {
         error: impl Fn(u64) -> MaximumError + Send + 'static,
         report: impl FnMut(SessionId, News) + Send + 'static,
     ) -> Result<Delays, StartError> {
-        let Self { config, sender, reflector } = self;
+        let Self { config, sender, reflector, beat } = self;
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         let wake = EventFd::from_value_and_flags(0, flags)
             .map_err(|error| StartError::Thread(error.into()))?;
@@ -252,8 +260,8 @@ impl Opened {
             (sender.local_address(), reflector.as_ref().map(StampedSocket::local_address));
         let sockets = turn::Sockets { sender, reflector, wake: Arc::clone(&wake) };
         let station = turn::Station::new(&config, sockets, Arc::clone(&counters), error, report);
-        let thread =
-            panics::thread("delay", move || station.run(&orders)).map_err(StartError::Thread)?;
+        let thread = panics::thread("delay", move || station.run(&orders, &beat))
+            .map_err(StartError::Thread)?;
         Ok(Delays {
             commands,
             wake,

@@ -22,6 +22,7 @@ use datapath::{
     clock::unix_ns,
     stamping::{Datagram, Incoming, Outgoing, StampedSocket},
 };
+use job::pulse::Beat;
 use nix::{
     poll::{PollFd, PollFlags, PollTimeout, poll},
     sys::eventfd::EventFd,
@@ -153,9 +154,10 @@ impl<E: Fn(u64) -> MaximumError, T: FnMut(SessionId, News)> Station<E, T> {
     }
 
     /// Turn after turn until it is stopped.
-    pub(super) fn run(mut self, orders: &Receiver<Command>) {
+    pub(super) fn run(mut self, orders: &Receiver<Command>, beat: &Beat) {
         loop {
             panics::point("delay");
+            beat.beat();
             if let Some(driver) = &mut self.driver {
                 driver.keep_clock(&self.error);
             }
@@ -170,7 +172,7 @@ impl<E: Fn(u64) -> MaximumError, T: FnMut(SessionId, News)> Station<E, T> {
             let in_driver = self.driver.as_ref().map_or(0, Driver::sessions);
             self.counters.reflector_sessions = (in_driver + self.reflector.sessions()) as u64;
             *self.shared.lock().unwrap_or_else(PoisonError::into_inner) = self.counters;
-            self.wait();
+            beat.idle(|| self.wait());
         }
     }
 

@@ -7,6 +7,7 @@ use crate::{
     station::message::ClockReport,
 };
 use datapath::clock::unix_ns;
+use job::pulse::Beat;
 use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep};
 
@@ -16,9 +17,10 @@ const TEST: &str = "clock";
 const TELL: Duration = Duration::from_secs(1);
 
 /// Runs until the runtime ends.
-pub(super) async fn run(shared: Arc<Shared>) {
+pub(super) async fn run(shared: Arc<Shared>, beat: Beat) {
     let mut keep_at = Instant::now();
     loop {
+        beat.beat();
         let maximum_error_ns = shared.clock.now_error().nanoseconds;
         shared.host.admission().set_clock(ClockReport { maximum_error_ns });
         if Instant::now() >= keep_at {

@@ -1,9 +1,19 @@
 //! The STAMP reflector in the driver, loaded and attached while there are the rights to it.
 
 use crate::{config::Config, stamp::ErrorEstimate};
-use datapath::stamp::{AttachError, AttachMode, Attachment, LoadError, SessionError, StampProgram};
-use std::{net::SocketAddr, sync::Arc};
-use tracing::{info, warn};
+use datapath::{
+    port::{Attached, Port},
+    stamp::{AttachError, AttachMode, LoadError, SessionError, StampProgram},
+};
+use std::{
+    net::SocketAddr,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+use tracing::info;
+
+/// Time from one look for interfaces to the next.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// The reflector cannot be put into the driver.
 #[derive(Debug, thiserror::Error)]
@@ -11,9 +21,6 @@ pub enum DriverError {
     /// The kernel refuses the program.
     #[error("probe.reflector.interfaces: {0}")]
     Load(#[from] LoadError),
-    /// There is no such interface.
-    #[error("probe.reflector.interfaces: there is no interface {0}")]
-    Interface(String),
     /// The interface refuses it.
     #[error("probe.reflector.interfaces: {interface}: {source}")]
     Attach {
@@ -31,17 +38,50 @@ pub enum DriverError {
 #[derive(Debug)]
 pub(super) struct Driver {
     program: Arc<StampProgram>,
-    _attachments: Vec<Attachment>,
+    ports: Mutex<Vec<Port>>,
 }
 
 impl Driver {
     pub(super) fn program(&self) -> Arc<StampProgram> {
         self.program.clone()
     }
+
+    fn ports(&self) -> MutexGuard<'_, Vec<Port>> {
+        self.ports.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The problems, a sentence each.
+    pub(super) fn problems(&self) -> Vec<String> {
+        let ports = self.ports();
+        let not_there = ports.iter().filter(|port| port.mode().is_none());
+        let problem = not_there.map(|port| match port.why() {
+            Some(why) => format!("probe: interface {}: {why}", port.name()),
+            None => format!(
+                "probe: interface {} does not exist, or the XDP program was detached from it",
+                port.name()
+            ),
+        });
+        problem.collect()
+    }
+
+    /// Takes the program off its interfaces.
+    pub(super) fn close(&self) {
+        self.ports().clear();
+    }
+
+    /// Looks for interfaces that have appeared, once a second, until it is aborted.
+    pub(super) async fn watch(self: Arc<Self>) {
+        loop {
+            tokio::time::sleep(LOOK).await;
+            for port in self.ports().iter_mut() {
+                port.look(|index| attach(&self.program, index));
+            }
+        }
+    }
 }
 
 /// Loads and attaches the program where the configuration wants it.
-pub(super) fn open(config: &Config) -> Result<Option<Driver>, DriverError> {
+pub(super) fn open(config: &Config) -> Result<Option<Arc<Driver>>, DriverError> {
     let reflector = &config.probe.reflector;
     if reflector.interfaces.is_empty() {
         return Ok(None);
@@ -50,17 +90,25 @@ pub(super) fn open(config: &Config) -> Result<Option<Driver>, DriverError> {
     for address in config.own().into_iter().flat_map(|own| &own.addresses) {
         program.serve(SocketAddr::new(*address, reflector.port))?;
     }
-    let mut attachments = Vec::new();
-    for name in &reflector.interfaces {
-        let index = nix::net::if_::if_nametoindex(name.as_str());
-        let index = index.map_err(|_| DriverError::Interface(name.clone()))?;
-        let attached = program.attach(index, AttachMode::Native).or_else(|error| {
-            warn!(interface = name, %error, "reflects behind the driver instead of in it");
-            program.attach(index, AttachMode::Generic)
-        });
-        let error = |source| DriverError::Attach { interface: name.clone(), source };
-        attachments.push(attached.map_err(error)?);
-        info!(interface = name, "reflects plain STAMP packets in the driver");
+    let open = |name: &String| {
+        let port = Port::open(name, |index| attach(&program, index))
+            .map_err(|source| DriverError::Attach { interface: name.clone(), source })?;
+        if let Some(mode) = port.mode() {
+            info!(interface = name, ?mode, why = port.why(), "reflects plain STAMP packets in XDP");
+        }
+        Ok::<_, DriverError>(port)
+    };
+    let ports = reflector.interfaces.iter().map(open).collect::<Result<_, _>>()?;
+    Ok(Some(Arc::new(Driver { program, ports: Mutex::new(ports) })))
+}
+
+/// In the driver, or behind it where that does not work.
+fn attach(program: &StampProgram, index: u32) -> Result<Attached, AttachError> {
+    match program.attach(index, AttachMode::Native) {
+        Ok(attachment) => Ok((Some(attachment), None)),
+        Err(native) => {
+            let attachment = program.attach(index, AttachMode::Generic)?;
+            Ok((Some(attachment), Some(native.to_string())))
+        }
     }
-    Ok(Some(Driver { program, _attachments: attachments }))
 }

@@ -2,6 +2,7 @@
 
 use super::{
     actions::Commitments,
+    driver::Driver,
     links::Links,
     peers::{self, Peers},
     reports::{Continuous, Reports},
@@ -143,7 +144,7 @@ pub(crate) struct Shared {
     pub(super) delays: Option<Arc<Delays>>,
     pub(super) reports: Arc<Reports>,
     /// The reflector in the driver, if there is one.
-    driver: Option<Arc<StampProgram>>,
+    pub(super) driver: Option<Arc<Driver>>,
     pub(super) continuous: Continuous,
     pub(super) counters: Counters,
     pub(super) links: Links,
@@ -164,7 +165,7 @@ impl Shared {
         (archive, counters): (Archive, Arc<tools::Counters>),
         clock: Arc<Clock>,
         (delays, reports): (Option<Arc<Delays>>, Arc<Reports>),
-        driver: Option<Arc<StampProgram>>,
+        driver: Option<Arc<Driver>>,
     ) -> Self {
         let tests = config.probe.limit.tests;
         let config = Arc::new(RwLock::new(config));
@@ -287,7 +288,7 @@ impl Shared {
                 refused: counts.refused.iter().map(|(why, n)| (why.word().into(), *n)).collect(),
             },
             delays: self.delays.as_ref().map(|delays| DelayStatus::of(&delays.counters())),
-            driver: self.driver.as_ref().and_then(|driver| ledger(driver)),
+            driver: self.driver.as_ref().and_then(|driver| ledger(&driver.program())),
             requests_refused: self.counters.refused_requests(),
             archive: self.archive.status(),
         }
@@ -297,6 +298,7 @@ impl Shared {
         let reported = self.clock.problems().into_iter();
         let mut problems: Vec<String> =
             reported.map(|reported| format!("probe: {reported}")).collect();
+        problems.extend(self.driver.iter().flat_map(|driver| driver.problems()));
         let config = self.config();
         let wanted = peers::wanted(&config);
         for (name, state) in self.peers.states() {

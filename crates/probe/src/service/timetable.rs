@@ -11,6 +11,7 @@ use crate::{
     station::{message::Slot, reservations},
 };
 use datapath::clock::unix_ns;
+use job::pulse::{Beat, LONGEST};
 use std::{
     sync::Arc,
     time::{Duration, Instant},
@@ -21,7 +22,7 @@ use tracing::{debug, warn};
 /// How far ahead is looked, beyond the longest test.
 const AHEAD: Duration = Duration::from_secs(60);
 /// The longest time between two looks at the timetable.
-const LOOK: Duration = Duration::from_secs(5);
+const LOOK: Duration = LONGEST;
 
 /// The timetable of one configuration.
 struct Timetable {
@@ -102,13 +103,14 @@ fn slot(config: &Config, planned: &Planned) -> Slot {
 }
 
 /// Runs the timetable, until the runtime ends.
-pub(super) async fn run(shared: Arc<Shared>) {
+pub(super) async fn run(shared: Arc<Shared>, beat: Beat) {
     loop {
         let changed = shared.changed.notified();
         tokio::pin!(changed);
         changed.as_mut().enable();
         let mut timetable = Timetable::new(shared.config());
         loop {
+            beat.beat();
             let before = (unix_ns(), Instant::now());
             timetable.look(&shared);
             timetable.begin(&shared);

@@ -39,7 +39,7 @@ impl Scene {
             toml::from_str(&format!("internal = [\"internal\"]\n{text}")).unwrap();
         assert_eq!(gate.problems(), []);
         let config = Config { node: "test".into(), state: self.state.path().into(), gate };
-        gate::service::mount();
+        gate::service::mount(None);
         self.router.enter(|| Opened::open(config, None))
     }
 
@@ -136,7 +136,8 @@ fn an_interface_that_comes_again_is_governed_again() {
     };
     sees();
     scene.router.check(&["ip", "link", "del", "internal"]).unwrap();
-    let gone = || service.problems().iter().any(|why| why == "an interface is gone: internal");
+    let gone =
+        || service.problems().iter().any(|why| why == "an interface does not exist: internal");
     wait_until("the interface is missed", testbed::LIMIT, gone).unwrap();
     scene.plug();
     wait_until("it is governed", testbed::LIMIT, || scene.has_shaper()).unwrap();

@@ -43,7 +43,8 @@ fn responder(namespace: &Namespace, http: &str, echo: &str) -> Responder {
          [echo]\ninterfaces = [\"eth0\"]\naddresses = [\"198.51.100.1\", \"2001:db8:50::1\"]\n{echo}"
     );
     std::fs::write(&file, text).unwrap();
-    let mut process = namespace.spawn(&[NIGH, "run", "-c", file.to_str().unwrap()]).unwrap();
+    let mut process =
+        namespace.spawn(&[NIGH, "run", "--user", "root", "-c", file.to_str().unwrap()]).unwrap();
     let socket = control.to_str().unwrap().to_owned();
     let answers = || {
         let mut status = Command::new(NIGH);

@@ -4,9 +4,12 @@ use nix::sys::signal::{SigSet, Signal};
 use serde_json::{Value, json};
 use std::{
     collections::BTreeSet,
-    io::{BufRead, BufReader, ErrorKind, Read, Write},
+    io::{BufRead, BufReader, Read, Write},
     net::TcpStream,
-    os::unix::{fs::PermissionsExt, net::UnixStream},
+    os::unix::{
+        fs::{MetadataExt, PermissionsExt},
+        net::UnixStream,
+    },
     path::Path,
     process::{Command, Stdio},
 };
@@ -328,7 +331,7 @@ fn a_killed_daemon_is_replaced_and_a_living_one_is_not() {
     let site = site();
     let mut nigh = start(&site);
     let file = nigh.configuration();
-    let run = [BINARY, "run", "-c", file.to_str().unwrap()];
+    let run = [BINARY, "run", "--user", "root", "-c", file.to_str().unwrap()];
     let second = site.node.run(&run, LIMIT).unwrap();
     assert_eq!(second.status.code(), Some(1));
     assert!(
@@ -340,7 +343,7 @@ fn a_killed_daemon_is_replaced_and_a_living_one_is_not() {
     let text = std::fs::read_to_string(&file).unwrap();
     let elsewhere = nigh.socket().with_file_name("elsewhere.toml");
     std::fs::write(&elsewhere, text.replace("/state\"", "/state2\"")).unwrap();
-    let run = [BINARY, "run", "-c", elsewhere.to_str().unwrap()];
+    let run = [BINARY, "run", "--user", "root", "-c", elsewhere.to_str().unwrap()];
     let second = site.node.run(&run, LIMIT).unwrap();
     assert_eq!(second.status.code(), Some(1));
     assert!(second.stderr.contains("a daemon already answers at"), "{}", second.stderr);
@@ -357,7 +360,7 @@ fn a_killed_daemon_is_replaced_and_a_living_one_is_not() {
     nigh.process().kill();
     std::fs::remove_file(nigh.socket()).unwrap();
     std::fs::write(nigh.socket(), "precious").unwrap();
-    let run = [BINARY, "run", "-c", file.to_str().unwrap()];
+    let run = [BINARY, "run", "--user", "root", "-c", file.to_str().unwrap()];
     let third = site.node.run(&run, LIMIT).unwrap();
     assert!(third.stderr.contains("exists and is not a socket"), "{}", third.stderr);
     assert_eq!(std::fs::read_to_string(nigh.socket()).unwrap(), "precious");
@@ -400,6 +403,138 @@ fn few_capabilities_are_kept() {
 }
 
 #[test]
+fn a_check_tells_what_the_daemons_user_may_not_do() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let here = folder.path().display();
+    let file = folder.path().join("nigh.toml");
+    let text = format!(
+        "[node]\nstate = \"{here}/state\"\n\
+         [gate]\ninternal = [\"no-such-if\"]\n[gate.audit]\nfolder = \"{here}\"\n\
+         addresses = {{ mapping = \"crypto-pan\", key = \"{here}/key\" }}\n"
+    );
+    std::fs::write(&file, text).unwrap();
+    let key = folder.path().join("key");
+    std::fs::write(&key, [7; 32]).unwrap();
+    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let check = |user: &str| {
+        let mut command = Command::new(BINARY);
+        command.args(["check", "--host", "--user", user, "-c"]).arg(&file);
+        testbed::Process::start(command).unwrap().finish(LIMIT).unwrap()
+    };
+    let missing = "there is no interface no-such-if now";
+    let root = check("root");
+    assert!(root.success() && root.stderr.contains(missing), "{}", root.stderr);
+    let nobody = check("nobody");
+    assert_eq!(nobody.status.code(), Some(1), "{}", nobody.stderr);
+    let cannot = [format!("cannot read {here}/key"), format!("cannot write to {here}: ")];
+    for part in cannot.iter().map(String::as_str).chain([missing, "gate.audit.addresses.key"]) {
+        assert!(nobody.stderr.contains(part), "{part}: {}", nobody.stderr);
+    }
+}
+
+/// Every job waits for an interface that is not there yet, says so, and uses it when it appears.
+#[test]
+fn a_missing_interface_is_waited_for() {
+    let site = site();
+    let sections = "[echo]\ninterfaces = [\"eth1\"]\naddresses = [\"198.51.100.1\"]\n\
+                    [oracle]\ninterfaces = [\"eth2\"]\nlisten = [\"127.0.0.1:5300\"]\n\
+                    [probe.reflector]\ninterfaces = [\"eth3\"]\n\
+                    [gate]\ninternal = [\"eth4\"]\n";
+    let nigh = Nigh::start(&site.node, Path::new(BINARY), "node-a", sections).unwrap();
+    let problems = || {
+        let problems = status(&nigh)["node"]["problems"].clone();
+        problems.as_array().unwrap().iter().map(|it| it.as_str().unwrap().to_owned()).collect()
+    };
+    let names = ["eth1", "eth2", "eth3", "eth4"];
+    let missing = |problems: &[String]| {
+        let says =
+            |name: &&str| problems.iter().any(|it| it.contains(*name) && it.contains("not exist"));
+        names.iter().copied().filter(says).collect::<Vec<_>>()
+    };
+    let mut last: Vec<String> = Vec::new();
+    wait_until("all are missed", LIMIT, || {
+        last = problems();
+        missing(&last) == names
+    })
+    .unwrap_or_else(|error| panic!("{error}: {last:?}"));
+    let peer = Namespace::new("far").unwrap();
+    for (number, name) in names.iter().enumerate() {
+        let address = |end| format!("10.0.{number}.{end}/30");
+        let (near, far) = (address(1), address(2));
+        link(End::new(&site.node, name).address(&near), End::new(&peer, name).address(&far))
+            .unwrap();
+    }
+    // What it reports stays for a minute; what runs shows at once.
+    wait_until("all are used", LIMIT, || {
+        let on = |name: &str| {
+            let link = site.node.check(&["ip", "-d", "link", "show", name]).unwrap();
+            link.contains("prog/xdp")
+        };
+        on("eth1") && on("eth2") && on("eth3") && {
+            let _ = peer.run(&["ping", "-c", "1", "-W", "1", "10.0.3.1"], LIMIT);
+            let state = nigh.control(&json!({"do": "status", "job": "gate"})).unwrap();
+            state["packets"]["from_internal"]["received"].as_u64() > Some(0)
+        }
+    })
+    .unwrap_or_else(|error| panic!("{error}: {}", nigh.wrote()));
+}
+
+/// What root starts runs as another user, whom its state and socket belong to; both may ask it.
+#[test]
+fn root_becomes_the_user() {
+    let site = site();
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let here = folder.path().display();
+    let file = folder.path().join("nigh.toml");
+    let sections = sections("[gate]\ninternal = [\"eth0\"]");
+    let node = format!("[node]\ncontrol = \"{here}/run/c\"\nstate = \"{here}/state\"\n{sections}");
+    std::fs::write(&file, node).unwrap();
+    let binary = folder.path().join("nigh");
+    std::fs::copy(BINARY, &binary).unwrap();
+    let start = |user: &str| {
+        // In a mount namespace of its own, for the BPF file system.
+        let mut command = Command::new("unshare");
+        command.arg("--mount").arg(&binary).args(["run", "--user", user, "-c"]).arg(&file);
+        site.node.start(command).unwrap()
+    };
+    let unknown = start("no-such-user").finish(LIMIT).unwrap();
+    assert!(unknown.stderr.contains("there is no such user"), "{}", unknown.stderr);
+
+    let mut daemon = start("nobody");
+    let socket = folder.path().join("run/c");
+    let words = ["status", "--json", "--socket", socket.to_str().unwrap()];
+    let binary = binary.to_str().unwrap();
+    let as_root = [&[binary][..], &words].concat();
+    wait_until("health", LIMIT, || {
+        assert!(daemon.ended().is_none(), "{}", daemon.stderr());
+        site.node.run(&as_root, LIMIT).unwrap().success()
+    })
+    .unwrap();
+    let setpriv = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", binary];
+    let as_user = site.node.run(&[&setpriv[..], &words].concat(), LIMIT).unwrap();
+    assert!(as_user.success(), "{}", as_user.stderr);
+    testbed::few_capabilities(daemon.pid());
+    for task in std::fs::read_dir(format!("/proc/{}/task", daemon.pid())).unwrap() {
+        let status = std::fs::read_to_string(task.unwrap().path().join("status")).unwrap();
+        for ids in ["Uid:", "Gid:"] {
+            let line = status.lines().find_map(|line| line.strip_prefix(ids)).unwrap();
+            assert!(line.split_whitespace().all(|id| id == "65534"), "{ids} {line}");
+        }
+    }
+    for path in [folder.path().join("state"), folder.path().join("run"), socket] {
+        assert_eq!(std::fs::metadata(&path).unwrap().uid(), 65534, "{}", path.display());
+    }
+    daemon.signal(Signal::SIGHUP).unwrap();
+    wait_until("a reload", LIMIT, || daemon.stderr().contains("reloaded")).unwrap();
+    daemon.signal(Signal::SIGTERM).unwrap();
+    let finished = daemon.finish(LIMIT).unwrap();
+    assert!(finished.success(), "{}", finished.stderr);
+    assert_eq!(site.left(), (false, 0), "{}", finished.stderr);
+}
+
+#[test]
 fn a_user_with_the_capabilities_of_the_unit_can_run_it() {
     let site = site();
     // Capabilities, and how maps are kept, are read from the unit that operators are given.
@@ -432,6 +567,12 @@ fn a_user_with_the_capabilities_of_the_unit_can_run_it() {
         site.left() == (true, 1) && site.answers()
     })
     .unwrap();
+    // No debugger of its user may look into it: its folder in /proc belongs to root then. Nor is it dumped.
+    let of = |name: &str| format!("/proc/{}/{name}", daemon.pid());
+    assert_eq!(std::fs::metadata(of("status")).unwrap().uid(), 0);
+    let limits = std::fs::read_to_string(of("limits")).unwrap();
+    let core = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap();
+    assert_eq!(core.split_whitespace().collect::<Vec<_>>()[4..6], ["0", "0"], "{core}");
     // Its gate's maps would outlive it.
     let pins = format!("/proc/{}/root/run/nigh-bpf/nigh/gate", daemon.pid());
     let gate = std::fs::read_dir(pins).unwrap().next().unwrap().unwrap().path();
@@ -440,39 +581,4 @@ fn a_user_with_the_capabilities_of_the_unit_can_run_it() {
     let finished = daemon.finish(LIMIT).unwrap();
     assert!(finished.success(), "{}", finished.stderr);
     assert_eq!(site.left(), (false, 0), "{}", finished.stderr);
-}
-
-#[test]
-fn the_service_manager_is_notified() {
-    let site = site();
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("notify");
-    let manager = std::os::unix::net::UnixDatagram::bind(&path).unwrap();
-    manager.set_read_timeout(Some(LIMIT)).unwrap();
-    let next = || {
-        let mut buffer = [0; 256];
-        // A signal ends a wait that has a timeout (signal(7)).
-        let length = loop {
-            match manager.recv(&mut buffer) {
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                received => break received.unwrap(),
-            }
-        };
-        String::from_utf8(buffer[..length].to_vec()).unwrap()
-    };
-    let file = folder.path().join("nigh.toml");
-    let here = folder.path().display();
-    let node =
-        format!("[node]\ncontrol = \"{here}/c\"\nstate = \"{here}/state\"\n{}", sections(""));
-    std::fs::write(&file, node).unwrap();
-    let mut command = Command::new(BINARY);
-    command.arg("run").arg("-c").arg(&file).env("NOTIFY_SOCKET", &path).stdin(Stdio::null());
-    let daemon = site.node.start(command).unwrap();
-    assert_eq!(next(), "READY=1");
-    daemon.signal(Signal::SIGHUP).unwrap();
-    assert!(next().starts_with("RELOADING=1\nMONOTONIC_USEC="));
-    assert_eq!(next(), "READY=1");
-    daemon.signal(Signal::SIGTERM).unwrap();
-    assert_eq!(next(), "STOPPING=1");
-    assert!(daemon.finish(LIMIT).unwrap().success());
 }

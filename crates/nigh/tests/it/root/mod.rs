@@ -11,6 +11,7 @@ mod echo;
 mod gate;
 mod kernel;
 mod lab;
+mod manager;
 mod mask_live;
 mod oracle;
 mod probe;

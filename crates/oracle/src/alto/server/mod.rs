@@ -32,6 +32,7 @@ use super::{
 use arc_swap::ArcSwap;
 use axum::http::uri::Authority;
 use dispatch::Site;
+use job::pulse::Beat;
 use rustls::server::danger::ClientCertVerifier;
 use std::{
     io,
@@ -211,7 +212,7 @@ impl Bound {
     /// # Errors
     ///
     /// TLS cannot be set up, or no thread can be started.
-    pub fn start(self, snapshots: Snapshots) -> Result<Server, StartError> {
+    pub fn start(self, snapshots: Snapshots, beat: Beat) -> Result<Server, StartError> {
         let Bound { settings, listeners, identity, clients, gate } = self;
         let addresses: Vec<_> =
             listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect();
@@ -245,6 +246,7 @@ impl Bound {
             .map_err(StartError::Thread)?;
         let (serving, shaking) = (site.clone(), tls.clone());
         let serve = move || {
+            runtime.spawn(beat.keep());
             runtime.block_on(run(listeners, shaking, serving, stop));
             // Work that is still going on is left to itself.
             runtime.shutdown_background();

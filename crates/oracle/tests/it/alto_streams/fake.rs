@@ -186,7 +186,10 @@ impl Served {
             limits,
         };
         let (maps, snapshots) = watch::channel(None);
-        let server = bind(settings).expect("an address").start(snapshots).expect("a server");
+        let server = bind(settings)
+            .expect("an address")
+            .start(snapshots, job::Pulse::default().beat("alto"))
+            .expect("a server");
         Served { server, maps, folder }
     }
 

@@ -25,7 +25,7 @@ impl Whole {
         let config: AltoConfig = toml::from_str("listen = [\"127.0.0.1:0\"]").expect("it parses");
         let (publisher, snapshots) = Publisher::new(config.clone());
         let bound = bind(Settings::new(&config, folder.path())).expect("an address");
-        let server = bound.start(snapshots).expect("a server");
+        let server = bound.start(snapshots, job::Pulse::default().beat("alto")).expect("a server");
         let mut whole = Whole { server, publisher, network: Network::new(), folder };
         whole.publish();
         whole

@@ -37,7 +37,7 @@ fn site(addresses: &[&str], threads: usize) -> Site {
     assert_eq!(sockets.fds().count(), sockets.addresses().len() * threads);
     let tables = Arc::new(ArcSwapOption::from(Some(table("row with a default router"))));
     let settings = Arc::new(ArcSwap::from_pointee(Settings::default()));
-    let workers = sockets.start(&tables, &settings).unwrap();
+    let workers = sockets.start(&tables, &settings, &job::Pulse::default()).unwrap();
     Site { tables, settings, workers }
 }
 
@@ -189,7 +189,7 @@ fn what_has_arrived_is_answered_before_the_threads_end() {
     }
     let tables = Arc::new(ArcSwapOption::from(Some(table("row"))));
     let settings = Arc::new(ArcSwap::from_pointee(Settings::default()));
-    let counters = sockets.start(&tables, &settings).unwrap().stop();
+    let counters = sockets.start(&tables, &settings, &job::Pulse::default()).unwrap().stop();
     assert_eq!((counters.received, counters.replied[0]), (150, 150));
     for identification in 0..150 {
         assert_eq!(reply(&socket).header.identification, identification);

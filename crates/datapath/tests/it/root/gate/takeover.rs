@@ -29,7 +29,7 @@ struct Folder(PathBuf);
 impl Folder {
     fn new(label: &str) -> Self {
         // Below the mount, where gates have folders named by program, part and namespace.
-        datapath::gate::mount();
+        datapath::gate::mount(None);
         let home = datapath::gate::home().unwrap();
         let mount = home.ancestors().nth(3).unwrap();
         Self(mount.join(format!("nigh-test-{}-{label}/gate", std::process::id())))

@@ -205,7 +205,8 @@ fn a_gate_starts_where_no_bpf_file_system_is_mounted() {
     );
     std::fs::write(&config, text).unwrap();
     let mut command = Command::new("ip");
-    command.args(["netns", "exec", namespace.name(), env!("CARGO_BIN_EXE_nigh"), "run", "-c"]);
+    command.args(["netns", "exec", namespace.name(), env!("CARGO_BIN_EXE_nigh"), "run"]);
+    command.args(["--user", "root", "-c"]);
     command.arg(&config);
     let mut daemon = Process::start(command).unwrap();
     let answers = || {

@@ -123,7 +123,7 @@ fn program() -> Option<OracleProgram> {
 }
 
 fn sockets_alone(lacks: &str) {
-    let mut driver = Driver::open().unwrap();
+    let driver = Driver::open().unwrap();
     driver.attach("lo", Mode::Auto).unwrap();
     let (mut builder, _) = network();
     driver.publish(&tables(&mut builder, policy(), None));

@@ -1,0 +1,110 @@
+//! Whether a host has what a configuration names: files for the daemon's user, and interfaces (`nigh check --host`).
+
+use config::Problem;
+use nix::{
+    net::if_::if_nametoindex,
+    unistd::{AccessFlags, access},
+};
+use std::path::Path;
+
+/// Keys, without what is before the last dot, whose values are files that are read.
+const READ: [&str; 9] = [
+    "authority",
+    "certificate",
+    "client_ca",
+    "file",
+    "key",
+    "oracle_conf",
+    "password_file",
+    "shared_key",
+    "token",
+];
+/// Those whose values are folders that are written, and made if they are missing.
+const WRITTEN: [&str; 2] = ["folder", "state"];
+/// Those whose values are sockets of other programs.
+const SOCKETS: [&str; 2] = ["clamd", "socket"];
+/// Those whose values are interfaces.
+const INTERFACES: [&str; 2] = ["interfaces", "internal"];
+/// The folders that the unit makes.
+const MADE: [&str; 3] = ["/run/nigh", "/var/lib/nigh", "/var/log/nigh"];
+
+/// What this process may not do with files that these values of a configuration name, and interfaces that are
+/// missing: errors and warnings.
+pub fn problems(values: &[(String, String)]) -> [Vec<Problem>; 2] {
+    let (mut errors, mut warnings) = (Vec::new(), Vec::new());
+    for (key, value) in values {
+        let last = key.rsplit('.').next().unwrap_or_default();
+        let name = last.split('[').next().unwrap_or_default();
+        let path = Path::new(value);
+        let refused = if !path.is_absolute() {
+            None
+        } else if READ.contains(&name) {
+            access(path, AccessFlags::R_OK).err().map(|why| format!("cannot read {value}: {why}"))
+        } else if WRITTEN.contains(&name) {
+            let (folder, flags) = (existing(path), AccessFlags::W_OK | AccessFlags::X_OK);
+            access(folder, flags)
+                .err()
+                .filter(|_| !is_made(path, folder))
+                .map(|why| format!("cannot write to {}: {why}", folder.display()))
+        } else if SOCKETS.contains(&name) {
+            let flags = AccessFlags::R_OK | AccessFlags::W_OK;
+            access(path, flags).err().map(|why| format!("cannot open {value}: {why}"))
+        } else {
+            None
+        };
+        errors.extend(refused.map(|why| Problem::new(key, why)));
+        if INTERFACES.contains(&name) && if_nametoindex(value.as_str()).is_err() {
+            let why = format!("there is no interface {value} now; it is used when it appears");
+            warnings.push(Problem::new(key, why));
+        }
+    }
+    [errors, warnings]
+}
+
+/// The path, or what there is of it.
+fn existing(path: &Path) -> &Path {
+    path.ancestors().find(|path| path.exists()).unwrap_or(path)
+}
+
+/// Whether the unit makes a part of the path that is missing.
+fn is_made(path: &Path, existing: &Path) -> bool {
+    MADE.iter().map(Path::new).any(|made| path.starts_with(made) && !existing.starts_with(made))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(key: &str, value: &str) -> [Vec<String>; 2] {
+        let found = problems(&[(key.to_owned(), value.to_owned())]);
+        found.map(|problems| problems.into_iter().map(|it| it.message).collect())
+    }
+
+    #[test]
+    fn files_folders_and_interfaces_are_looked_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let here = folder.path().to_str().unwrap();
+        for (key, value, error) in [
+            ("probe.security.key", "/nonexistent/k", "cannot read /nonexistent/k: ENOENT"),
+            ("anycast.upstream[0].socket", "/nonexistent/s", "cannot open /nonexistent/s: ENOENT"),
+            ("gate.audit.folder", "/etc/passwd/folder", "cannot write to /etc/passwd"),
+        ] {
+            let [errors, warnings] = found(key, value);
+            assert!(errors.len() == 1 && errors[0].starts_with(error), "{errors:?}");
+            assert!(warnings.is_empty(), "{warnings:?}");
+        }
+        let new = format!("{here}/new/state");
+        for (key, value) in [
+            ("gate.audit.folder", here),
+            ("node.state", new.as_str()),
+            ("probe.security.key", "relative"),
+            ("echo.interfaces[0]", "lo"),
+        ] {
+            assert_eq!(found(key, value), [[""; 0], [""; 0]], "{key} {value}");
+        }
+        let made = |existing| is_made(Path::new("/var/lib/nigh/probe"), Path::new(existing));
+        assert!(made("/var/lib") && !made("/var/lib/nigh"), "what the unit makes may be missing");
+        let [errors, warnings] = found("gate.internal[1]", "no-such-if");
+        assert!(errors.is_empty() && warnings[0].contains("no interface no-such-if"));
+    }
+}
