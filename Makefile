@@ -45,8 +45,9 @@ deb: ## Debian packages of the program, the C library and the Python client: tar
 	@scripts/setup deb
 	@scripts/deb
 
-test-deb: ## checks the packages in target/deb by lintian, and installs them in a new Debian tree (SUITE=bookworm)
+test-deb: ## checks the packages in target/deb by lintian, installs and upgrades them in a booted Debian (SUITE=bookworm)
 	@scripts/setup deb
+	@scripts/setup kernels
 	@scripts/test-deb $(SUITE)
 
 install-psock: ## libpsock.so, psock.h, psock.pc and libpsock_preload.so below PREFIX=/usr/local (DESTDIR=)

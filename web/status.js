@@ -395,6 +395,8 @@ async function refresh() {
     const state = await ask('api/v1/status');
     const now = performance.now();
     for (const job of ['echo', 'oracle', 'probe', 'gate']) {
+      // Of a job that has failed there is nothing to show but its problem.
+      if (state[job] && state[job].failed) delete state[job];
       for (const part of document.getElementsByClassName(job)) part.hidden = !state[job];
     }
     header(state.node, state.echo || {});

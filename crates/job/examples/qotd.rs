@@ -82,7 +82,7 @@ impl Job for Qotd {
     async fn start(&self, (config, listener): Self::Opened) -> Result<Quoting, Error> {
         let shared = Arc::new(Shared { config: Mutex::new(config), sent: AtomicU64::new(0) });
         let pulse = Pulse::default();
-        let task = tokio::spawn(accept(listener, shared.clone(), pulse.beat("accept")));
+        let task = panics::spawn(accept(listener, shared.clone(), pulse.beat("accept")));
         Ok(Quoting { shared, task: Mutex::new(Some(task)), pulse })
     }
 }
@@ -207,7 +207,7 @@ impl Service for Quoting {
         *self.shared.config.lock().unwrap_or_else(PoisonError::into_inner) = config;
         if let Some(listener) = listener {
             let accept = accept(listener, self.shared.clone(), self.pulse.beat("accept"));
-            self.replace(Some(tokio::spawn(accept))).await;
+            self.replace(Some(panics::spawn(accept))).await;
         }
     }
 

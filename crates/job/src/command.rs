@@ -28,6 +28,8 @@ pub enum Exit {
     Leak,
     /// The node or job is not healthy.
     Unhealthy,
+    /// The daemon's configuration is wrong: EX_CONFIG of sysexits.h, which systemd shows as CONFIG.
+    Configuration,
     /// The exit code of the command that it ran, or the command could not be run.
     Command(u8),
 }
@@ -52,6 +54,7 @@ impl Exit {
             Self::NoDaemon => 3,
             Self::Leak => 4,
             Self::Unhealthy => 5,
+            Self::Configuration => 78,
             Self::Command(code) => code,
         }
     }

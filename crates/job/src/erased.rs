@@ -5,7 +5,7 @@ use crate::{
     file::Reader,
 };
 use config::Problem;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::{any::Any, fmt, future::Future, pin::Pin, sync::Arc};
 
 /// A future of any job.
@@ -208,7 +208,7 @@ impl<S: Service> AnyService for Guarded<S> {
     }
 
     fn status(&self) -> Value {
-        self.call(S::status).unwrap_or_else(|_| Value::Object(serde_json::Map::new()))
+        self.call(S::status).unwrap_or_else(|_| json!({ "failed": true }))
     }
 
     fn refresh(&self) -> Boxed<'_, ()> {

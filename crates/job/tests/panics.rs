@@ -159,8 +159,7 @@ fn a_panic_on_any_thread_is_the_jobs_failure_alone() {
         let registry = registry(&names, &log);
         let running = start(&registry, &names.map(|name| (name, "good"))).await.unwrap();
         let running = Arc::new(running);
-        let contained = running.contain();
-        tokio::pin!(contained);
+        let mut contained = std::pin::pin!(running.contain());
         for name in ["call", "task", "thread"] {
             let failed = running.control(name, name.into()).await.unwrap_err().to_string();
             assert!(
@@ -169,13 +168,21 @@ fn a_panic_on_any_thread_is_the_jobs_failure_alone() {
             );
             assert!(failed.contains("in a part"), "{failed}");
             // What is left of it is stopped at once.
-            while *log.lock().unwrap() != [format!("{name} stop")] {
-                assert!(futures_util::poll!(&mut contained).is_pending());
-                tokio::task::yield_now().await;
+            let stopped = async {
+                while *log.lock().unwrap() != [format!("{name} stop")] {
+                    tokio::task::yield_now().await;
+                }
+            };
+            tokio::select! {
+                () = &mut contained => panic!("one is left"),
+                () = stopped => {}
             }
             log.lock().unwrap().clear();
             let state = running.of(name).await.unwrap();
-            assert_eq!(state.status(), json!({ "healthy": false, "problems": [failed] }));
+            assert_eq!(
+                state.status(),
+                json!({ "failed": true, "healthy": false, "problems": [failed] })
+            );
             assert_eq!(state.render(), format!("{failed}\n"));
         }
         assert_eq!(running.problems().len(), 3);

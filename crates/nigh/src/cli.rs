@@ -17,6 +17,7 @@ Exit codes:
   3  no daemon answers on the control socket; no lab runs
   4  a masked capture contains data of its original
   5  status shown, but not healthy
+  78  the configuration of `nigh run` is wrong
 `nigh lab run` and `nigh lab exec` return the exit code of the command that they run, or 128 \
 plus the number of the signal that ended it; 127 if it is not found, 126 if it cannot be run; \
 `nigh lab exec` returns 125 if the host cannot be entered.
@@ -405,8 +406,8 @@ mod tests {
 
     #[test]
     fn the_help_has_every_code() {
-        use Exit::{Done, Failed, Leak, NoDaemon, Unhealthy, Usage};
-        for exit in [Done, Failed, Usage, NoDaemon, Leak, Unhealthy] {
+        use Exit::{Configuration, Done, Failed, Leak, NoDaemon, Unhealthy, Usage};
+        for exit in [Done, Failed, Usage, NoDaemon, Leak, Unhealthy, Configuration] {
             let code = format!("\n  {}  ", exit.code());
             assert!(EXIT_CODES.contains(&code), "{exit:?}");
         }

@@ -61,7 +61,11 @@ pub fn main() -> ExitCode {
 fn run(command: &Command) -> Outcome {
     match command {
         Command::Run(args) => daemon::run(args).map(|()| Exit::Done).map_err(|error| match error {
-            daemon::RunError::Load(error) => explain(error),
+            daemon::RunError::Load(error) => {
+                let mut failure = explain(error);
+                failure.exit = Exit::Configuration;
+                failure
+            }
             error => error.into(),
         }),
         Command::Check(args) => check(args),

@@ -64,7 +64,8 @@ fn sentence(panic: &PanicHookInfo<'_>) -> String {
     let payload = panic.payload();
     let text = payload.downcast_ref::<&str>().copied();
     let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
-    let message: String = text.unwrap_or_default().escape_debug().take(KEPT).collect();
+    let plain = |character: char| if character.is_control() { ' ' } else { character };
+    let message: String = text.unwrap_or_default().chars().map(plain).take(KEPT).collect();
     match panic.location() {
         Some(location) => format!("panicked at {location}: {message}"),
         None => format!("panicked: {message}"),
@@ -244,7 +245,7 @@ mod tests {
         let count = || failure("two").unwrap().panics;
         let first = failure("two").unwrap().first;
         assert!(first.starts_with("panicked at crates/panics/src/lib.rs:"), "{first}");
-        assert!(first.ends_with(": of the thread\\'s\\nown"), "{first}");
+        assert!(first.ends_with(": of the thread's own"), "{first}");
         runtime().block_on(async {
             assert_eq!(caught("two", async { panic!("later") }).await, None::<u8>);
             let task = caught("two", async { spawn(async { panic!("of a task") }).await }).await;

@@ -205,12 +205,17 @@ impl Worker {
         self.publish();
     }
 
-    /// Withdraws and ends sessions, then detaches, then removes the addresses.
+    /// Withdraws and ends sessions, then detaches. The addresses stay for a while, for the next start; after a
+    /// panic they go at once, since none may come.
     pub(super) async fn stop(&mut self) {
         self.change = None;
         join_all(self.upstreams.drain(..).map(Slot::stop)).await;
         self.ports.clear();
-        if let Err(error) = self.loopback.set(&[]).await {
+        let left = match panics::failure("echo") {
+            Some(_) => self.loopback.set(&[]).await,
+            None => self.loopback.leave().await,
+        };
+        if let Err(error) = left {
             tracing::warn!("{error}");
         }
     }

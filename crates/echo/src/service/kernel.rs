@@ -6,7 +6,7 @@ use rtnetlink::{
     packet_core::{NetlinkMessage, NetlinkPayload},
     packet_route::{
         AddressFamily, RouteNetlinkMessage,
-        address::{AddressAttribute, AddressFlags, AddressHeaderFlags, AddressMessage},
+        address::{AddressAttribute, AddressFlags, AddressHeaderFlags, AddressMessage, CacheInfo},
         link::{LinkAttribute, LinkFlags, LinkMessage, LinkXdp},
         neighbour::{NeighbourAddress, NeighbourAttribute, NeighbourFlags, NeighbourState},
         route::{RouteAddress, RouteAttribute, RouteMessage, RouteType},
@@ -159,6 +159,22 @@ impl Kernel {
             Err(error) if KernelError::number(&error) == EXISTS => Ok(false),
             Err(error) => Err(KernelError::new(format!("adding {ip} to lo"))(error)),
         }
+    }
+
+    /// Sets how many seconds an address stays on an interface before the kernel removes it; none: for ever.
+    pub(crate) async fn keep_address(
+        &self,
+        index: u32,
+        ip: IpAddr,
+        seconds: Option<u32>,
+    ) -> Result<(), KernelError> {
+        let mut request = self.handle.address().add(index, ip, host_length(ip)).replace();
+        let mut lifetime = CacheInfo::default();
+        lifetime.ifa_valid = seconds.unwrap_or(u32::MAX);
+        lifetime.ifa_preferred = lifetime.ifa_valid;
+        request.message_mut().attributes.push(AddressAttribute::CacheInfo(lifetime));
+        let failed = KernelError::new(format!("setting how long lo has {ip}"));
+        request.execute().await.map_err(failed)
     }
 
     /// Removes an address from an interface; a missing one is no error.

@@ -1,21 +1,29 @@
 //! Adds the service addresses to `lo` while running, and removes exactly those again.
 //!
-//! Before an address is added it is recorded in a file of the state directory, so that after a crash the
-//! next start recognizes its own addresses on `lo`: those that are still configured are taken over, the
-//! rest removed. The record is valid only for the boot and the network namespace in which it was written,
-//! as the addresses do not outlive these.
+//! Before an address is added it is recorded in a file of the state directory, so that the next start
+//! recognizes its own addresses on `lo`: those that are still configured are taken over, the rest removed.
+//! The record is valid only for the boot and the network namespace in which it was written, as the addresses
+//! do not outlive these.
+//!
+//! A stop leaves the addresses to the kernel for [`LINGER`], which answers pings until the next start takes
+//! them over: a restart loses none.
 
 use super::kernel::{Kernel, KernelError};
+use datapath::clock::monotonic_ns;
 use serde::{Deserialize, Serialize};
 use std::{
     collections::BTreeSet,
     fs, io,
     net::IpAddr,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 /// The record's file in the state directory.
 const FILE: &str = "echo-addresses.json";
+
+/// How long the addresses stay after a stop: long enough for an upgrade of the package.
+const LINGER: Duration = Duration::from_secs(30);
 
 /// The addresses on `lo` could not be set.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +49,9 @@ struct Note {
     /// The boot and the network namespace in which the addresses were added.
     boot: String,
     added: BTreeSet<IpAddr>,
+    /// After a stop: when the kernel removes them, in nanoseconds of CLOCK_MONOTONIC.
+    #[serde(default)]
+    until_ns: Option<u64>,
 }
 
 /// The addresses that this service has put on `lo`.
@@ -49,6 +60,8 @@ pub(crate) struct Loopback {
     kernel: Kernel,
     path: PathBuf,
     note: Note,
+    /// They are an earlier daemon's, and not yet taken over.
+    are_left: bool,
 }
 
 impl Loopback {
@@ -59,9 +72,12 @@ impl Loopback {
         let left: Note = fs::read(&path)
             .ok()
             .and_then(|bytes| serde_json::from_slice(&bytes).ok())
-            .filter(|note: &Note| note.boot == boot)
+            .filter(|note: &Note| {
+                note.boot == boot && note.until_ns.is_none_or(|end| end > monotonic_ns())
+            })
             .unwrap_or_default();
-        Self { kernel, path, note: Note { boot, added: left.added } }
+        let note = Note { boot, added: left.added, until_ns: None };
+        Self { kernel, path, note, are_left: true }
     }
 
     /// Makes `lo` have the wanted addresses, and no others that were added here.
@@ -75,8 +91,14 @@ impl Loopback {
         let missing: Vec<IpAddr> = missing.copied().collect();
         let unwanted = self.note.added.iter().filter(|ip| !wanted.contains(ip));
         let unwanted: Vec<IpAddr> = unwanted.copied().collect();
-        if !missing.is_empty() {
-            self.note.added.extend(&missing);
+        let taken_over = std::mem::take(&mut self.are_left) && !self.note.added.is_empty();
+        if taken_over {
+            for ip in self.note.added.iter().filter(|ip| wanted.contains(ip)) {
+                self.kernel.keep_address(lo, *ip, None).await?;
+            }
+        }
+        self.note.added.extend(&missing);
+        if taken_over || !missing.is_empty() {
             self.write()?;
         }
         for ip in missing {
@@ -90,6 +112,22 @@ impl Loopback {
             tracing::info!(%ip, "address removed from lo");
             self.write()?;
         }
+        Ok(())
+    }
+
+    /// Leaves the addresses to the kernel, which removes them after [`LINGER`] unless a start takes them over.
+    pub(crate) async fn leave(&mut self) -> Result<(), LoopbackError> {
+        if self.note.added.is_empty() {
+            return Ok(());
+        }
+        let lo = self.kernel.link("lo").await?.ok_or(LoopbackError::NoLoopback)?.index;
+        let present = self.kernel.addresses(lo).await?;
+        self.note.until_ns = Some(monotonic_ns() + LINGER.as_nanos() as u64);
+        self.write()?;
+        for ip in self.note.added.iter().filter(|ip| present.contains(ip)) {
+            self.kernel.keep_address(lo, *ip, Some(LINGER.as_secs() as u32)).await?;
+        }
+        tracing::info!("the kernel removes the addresses from lo in {} s", LINGER.as_secs());
         Ok(())
     }
 

@@ -251,7 +251,7 @@ fn check_reports_problems_and_exits_with_1() {
     assert_eq!(value["findings"][0]["line"], 3);
     // `run` checks the file by the same rules, before it touches anything.
     let output = nigh(&["run", "-c", name]);
-    assert_eq!((output.status.code(), stderr(&output)), (Some(1), expected));
+    assert_eq!((output.status.code(), stderr(&output)), (Some(78), expected));
 }
 
 #[test]

@@ -319,10 +319,44 @@ fn sigterm_stops_and_leaves_nothing() {
         .unwrap();
         assert_eq!(code, Some(Some(0)), "{}", nigh.process().stderr());
         assert!(!nigh.socket().exists());
-        assert_eq!(site.left(), (false, 0));
+        // The kernel removes the address half a minute later, if nobody takes it over.
+        assert_eq!(site.left(), (false, 1));
+        if signal == Signal::SIGINT {
+            wait_until("no address", 2 * LIMIT, || site.left() == (false, 0)).unwrap();
+        }
         // The stop is not a drain by the operator.
         nigh.restart(&site.node, Path::new(BINARY), "node-a", &sections("")).unwrap();
         assert_eq!(status(&nigh)["node"]["drained"], false);
+    }
+}
+
+/// While the daemon is away the kernel answers, and the next one takes the address over.
+#[test]
+fn a_restart_loses_no_ping() {
+    let site = site();
+    let mut nigh = start(&site);
+    let ping = site.neighbour.spawn(&["ping", "-i", "0.002", "198.51.100.1"]).unwrap();
+    let answers = || ping.stdout().matches("icmp_seq=").count();
+    let more = |from: usize| {
+        wait_until("more answers", LIMIT, || answers() > from + 100).unwrap();
+    };
+    more(0);
+    nigh.process().signal(Signal::SIGTERM).unwrap();
+    wait_until("the end", LIMIT, || nigh.process().ended().is_some()).unwrap();
+    more(answers());
+    assert_eq!(site.left(), (false, 1));
+    nigh.restart(&site.node, Path::new(BINARY), "node-a", &sections("")).unwrap();
+    more(answers());
+    assert_eq!(site.left(), (true, 1));
+    let lo = site.node.check(&["ip", "addr", "show", "dev", "lo", "to", "198.51.100.1"]).unwrap();
+    assert!(lo.contains("valid_lft forever"), "{lo}");
+    ping.signal(Signal::SIGINT).unwrap();
+    let printed = ping.finish(LIMIT).unwrap().stdout;
+    let (_, numbers) = printed.split_once("icmp_seq=").unwrap();
+    let numbers = numbers.split("icmp_seq=").map(|rest| rest.split(' ').next().unwrap());
+    // In order, and none is missing.
+    for (number, wanted) in numbers.zip(1..) {
+        assert_eq!(number, wanted.to_string(), "{printed}");
     }
 }
 

@@ -11,10 +11,11 @@ use testbed::wait_until;
 /// A panic at a point of a job, and what brings its code there.
 type Case<'a> = (&'a str, &'a dyn Fn(&Site));
 
-/// Panics at each point, in a node of its own. The job has `ended` then; the others work.
+/// Panics at each point, in a daemon of its own. The job has `ended` then; the others work, and so does all
+/// after the next start.
 fn fails(job: &str, cases: &[Case<'_>], ended: impl Fn(&Site) -> bool) {
+    let mut site = Site::start();
     for (point, poke) in cases {
-        let mut site = Site::start();
         site.a.panic(point).unwrap();
         let panicked = wait_until(&format!("a panic in {point}"), LIMIT, || {
             poke(&site);
@@ -25,7 +26,7 @@ fn fails(job: &str, cases: &[Case<'_>], ended: impl Fn(&Site) -> bool) {
         assert!(wait_until(&what, LIMIT, || ended(&site)).is_ok(), "{what}: {}", site.a.wrote());
 
         let state = site.status(job);
-        assert_eq!(state["healthy"], false);
+        assert_eq!((&state["healthy"], &state["failed"]), (&false.into(), &true.into()));
         let problem = state["problems"][0].as_str().unwrap();
         assert!(problem.starts_with(&format!("{job}: failed: panicked at ")), "{problem}");
         assert!(problem.contains(&format!("a test wants a panic in {point}")), "{problem}");
@@ -45,6 +46,7 @@ fn fails(job: &str, cases: &[Case<'_>], ended: impl Fn(&Site) -> bool) {
         site.a.process().signal(Signal::SIGTERM).unwrap();
         wait_until("the end", LIMIT, || site.a.process().ended().is_some()).unwrap();
         assert!(site.a.process().ended().unwrap().success(), "{}", site.a.wrote());
+        site.restart();
     }
 }
 

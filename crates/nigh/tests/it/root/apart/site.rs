@@ -93,6 +93,13 @@ impl Site {
         site
     }
 
+    /// Starts node a again.
+    pub(super) fn restart(&mut self) {
+        let text = self.sections.text();
+        self.a.restart(self.core.node(0), Path::new(BINARY), "a", &text).unwrap();
+        self.await_jobs(&JOBS);
+    }
+
     /// The file of the network's topology.
     pub(super) fn network(&self) -> PathBuf {
         self.files.path().join("network.toml")
