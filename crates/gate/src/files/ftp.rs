@@ -157,7 +157,13 @@ impl Control {
 
 fn announce(client: IpAddr, server: SocketAddr, promise: Arc<Promise>, transfers: &mut Transfers) {
     let client = Some(client);
-    transfers.emit(Event::Expect(Expectation { client, server, application: DATA, promise }));
+    transfers.emit(Event::Expect(Expectation {
+        client,
+        server,
+        application: DATA,
+        number: 0,
+        promise,
+    }));
 }
 
 impl Protocol for Control {

@@ -44,6 +44,7 @@ fn expect(
         client: None,
         server,
         application: DATA,
+        number: 0,
         promise: Arc::new(Promise { file }),
     }));
 }

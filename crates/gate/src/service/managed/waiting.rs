@@ -4,6 +4,7 @@ use super::{Around, Id, Managers, Settling, Transfer, WorkerCommand};
 use crate::{
     config::FileAction,
     event::TransferId,
+    parser::contents::What,
     scan::clamd::{Failure, ScanResult},
 };
 use classify::{
@@ -63,7 +64,7 @@ impl Managers {
 
     /// Says what the kernel is to copy from here on, and releases what nothing holds any more.
     pub(super) fn settle(&mut self, id: &Id, commands: &mut Vec<WorkerCommand>) {
-        let Some(managed) = self.flows.get_mut(id) else { return };
+        let Some(managed) = self.flows.get_mut(id).filter(|managed| !managed.asks) else { return };
         let (hold_from, wanted) = managed.wants();
         if !managed.was_sent(&wanted) {
             managed.sent = wanted;
@@ -74,7 +75,9 @@ impl Managers {
             let behind = |from: u32| waiting.end.wrapping_sub(from).cast_signed() > 0;
             let waits = match managed.flow.transport {
                 Transport::Tcp => hold_from[waiting.from as usize].is_some_and(behind),
-                Transport::Udp => managed.manager.waits(waiting.from, waiting.end),
+                Transport::Udp => {
+                    managed.now.waits.contains(&waiting.end) || behind(managed.now.held)
+                }
             };
             if waits {
                 kept.push_back(waiting);
@@ -129,33 +132,19 @@ impl Managers {
 
     /// Asks for verdicts on what came of flows that rest while packets wait, and no longer waits for
     /// what does not come.
-    pub(in crate::service) fn rest(
-        &mut self,
-        around: &Around<'_>,
-        commands: &mut Vec<WorkerCommand>,
-    ) {
+    pub(in crate::service) fn rest(&mut self, around: &Around<'_>, _: &mut Vec<WorkerCommand>) {
         let now_ns = around.now_ns;
-        let mut resting = Vec::new();
         for id in &self.waiting {
             let Some(managed) = self.flows.get_mut(id) else { continue };
             let quiet_ns = QUIET_NS << managed.pauses.min(QUIET_DOUBLES);
-            let mut events = Vec::new();
             if !managed.asked && managed.seen_ns + quiet_ns < now_ns {
                 managed.asked = true;
-                managed.manager.pause(&mut events);
-                managed.pauses += u32::from(!events.is_empty());
+                self.reading.ask(managed.number, What::Pause);
             }
             if managed.moved_ns + HOLE_NS < now_ns {
                 managed.moved_ns = now_ns;
-                managed.manager.give_up(&mut events);
-                managed.read = managed.manager.read();
+                self.reading.ask(managed.number, What::GiveUp);
             }
-            if !events.is_empty() {
-                resting.push((*id, events));
-            }
-        }
-        for (id, events) in resting {
-            self.events(id, events, around, commands);
         }
     }
 }

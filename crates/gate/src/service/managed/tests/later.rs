@@ -10,7 +10,7 @@ impl Bench {
         let flow = self.flow;
         let label = Some(label(application));
         self.with(|managers, around, commands| {
-            managers.forget(&id, around);
+            managers.forget(&id);
             let new = NewFlow {
                 flow,
                 internal: Side::Client,

@@ -1,0 +1,67 @@
+//! The process of a parser: it is set up, gives up its rights, and then reads what strangers have sent.
+
+use super::{
+    Parser,
+    contents::Contents,
+    frame::{self, Frame},
+    names::Names,
+    sandbox,
+};
+use serde::{Deserialize, Serialize};
+use std::{
+    io::{self, Write},
+    os::{fd::AsFd, unix::net::UnixStream},
+    process::ExitCode,
+};
+
+/// The program's first argument by which it becomes a parser. It is no command: only the daemon gives it.
+pub const COMMAND: &str = "gate-parser";
+
+/// What the process was denied beyond what every kernel denies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+pub struct Confinement {
+    /// Files, by Landlock: system calls on files are refused in any case.
+    pub landlock: bool,
+}
+
+/// Runs as a parser if the program's arguments ask for that; none if they do not.
+pub fn main() -> Option<ExitCode> {
+    let mut arguments = std::env::args().skip(1);
+    if arguments.next().as_deref() != Some(COMMAND) {
+        return None;
+    }
+    let result = match arguments.next().as_deref() {
+        Some(Names::NAME) => run::<Names>(),
+        Some(Contents::NAME) => run::<Contents>(),
+        Some(sandbox::Trial::NAME) => run::<sandbox::Trial>(),
+        _ => Err(io::ErrorKind::InvalidInput.into()),
+    };
+    Some(if result.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn run<P: Parser>() -> io::Result<()> {
+    sandbox::renounce()?;
+    let mut stream = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    sandbox::close_all_but(&stream)?;
+    let mut body = Vec::new();
+    if frame::receive(&mut stream, &mut body)?.is_none() {
+        return Ok(());
+    }
+    let text: String = postcard::from_bytes(&body).map_err(io::Error::other)?;
+    let settings: P::Settings = serde_json::from_str(&text)?;
+    let parser = P::new(&settings);
+    let confined = sandbox::confine().map_err(|error| error.to_string());
+    let (mut parser, answer): (_, Result<Confinement, String>) = match (parser, confined) {
+        (Ok(parser), Ok(confinement)) => (Some(parser), Ok(confinement)),
+        (Err(error), _) | (_, Err(error)) => (None, Err(error)),
+    };
+    let mut frame = Frame::default();
+    frame.push(&answer);
+    stream.write_all(frame.bytes())?;
+    while let Some(parser) = &mut parser
+        && frame::receive(&mut stream, &mut body)?.is_some()
+    {
+        frame::serve(parser, &body, &mut stream)?;
+    }
+    Ok(())
+}
