@@ -170,6 +170,9 @@ pub enum Event {
     Unread,
 }
 
+/// What flows are called that others announce: FTP's data connections, and files over DCC.
+pub(crate) const ANNOUNCED: [Application; 2] = ["ftp-data", "dcc"];
+
 /// The name of an application that flows announce.
 pub type Application = &'static str;
 
@@ -193,7 +196,7 @@ pub struct Expectation {
 /// The applications that flows announce.
 fn announced<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Application, D::Error> {
     let name = String::deserialize(deserializer)?;
-    let known = crate::files::ANNOUNCED.into_iter().find(|known| *known == name);
+    let known = ANNOUNCED.into_iter().find(|known| *known == name);
     known.ok_or_else(|| serde::de::Error::custom("no application that is announced"))
 }
 

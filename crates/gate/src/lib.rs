@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 pub mod audit;
+mod bounded;
 pub mod chat;
 mod check;
 pub mod cli;

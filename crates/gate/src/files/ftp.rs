@@ -10,7 +10,7 @@
 
 use super::{Ahead, Protocol, transfers::Transfers};
 use crate::{
-    event::{Event, Expectation, FileNamed, Promise, Promised, TransferId},
+    event::{ANNOUNCED, Event, Expectation, FileNamed, Promise, Promised, TransferId},
     file_name, file_type,
 };
 use classify::flow::{Flow, Side};
@@ -23,7 +23,7 @@ use std::{
 const LINE: usize = 1 << 12;
 
 /// What announced flows are called.
-pub(crate) const DATA: &str = "ftp-data";
+const DATA: &str = ANNOUNCED[0];
 
 /// A control connection.
 #[derive(Debug)]

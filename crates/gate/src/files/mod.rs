@@ -22,9 +22,6 @@ mod gather;
 use classify::flow::Side;
 use transfers::Transfers;
 
-/// What flows are called that others announce.
-pub(crate) const ANNOUNCED: [&str; 2] = [ftp::DATA, talk::DATA];
-
 /// The applications whose flows announce others.
 pub(crate) const ANNOUNCERS: [&str; 3] = ["ftp", "ftp_control", "irc"];
 

@@ -3,8 +3,9 @@
 //! A file that begins is a question. Until its answer comes nothing more of that flow is read: packets wait
 //! here, and so do the events behind the question.
 
-use super::{Parser, fits, frame::at_most};
+use super::{Parser, fits};
 use crate::{
+    bounded::at_most,
     chat,
     event::{Event, Expectation, FileVerdict, Interest, Promise, Settings, TransferId},
     manage::Manager,

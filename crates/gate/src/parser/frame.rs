@@ -2,15 +2,8 @@
 //! writes them. A request is one frame. A reply is any number of frames, and an empty one as its end.
 
 use super::Parser;
-use serde::{
-    Deserialize, Deserializer, Serialize,
-    de::{Error, SeqAccess, Visitor},
-};
-use std::{
-    fmt,
-    io::{self, Read, Write},
-    marker::PhantomData,
-};
+use serde::{Deserialize, Serialize};
+use std::io::{self, Read, Write};
 
 /// Longest frame. The longest single answer has a torrent's 16 MiB of metadata, in which each byte may have
 /// become three.
@@ -140,35 +133,6 @@ impl<P: Parser> Answers<P> {
     pub fn all(self) -> Vec<P::Answer> {
         self.all
     }
-}
-
-/// Reads a list of at most `N`; of few bytes a long one can be made that takes much memory.
-///
-/// # Errors
-/// When it is longer, or the format's.
-pub fn at_most<'de, D: Deserializer<'de>, T: Deserialize<'de>, const N: usize>(
-    deserializer: D,
-) -> Result<Vec<T>, D::Error> {
-    struct List<T, const N: usize>(PhantomData<T>);
-    impl<'de, T: Deserialize<'de>, const N: usize> Visitor<'de> for List<T, N> {
-        type Value = Vec<T>;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            write!(f, "a list of at most {N}")
-        }
-
-        fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<Vec<T>, A::Error> {
-            let mut list = Vec::new();
-            while let Some(one) = from.next_element()? {
-                if list.len() >= N {
-                    return Err(A::Error::invalid_length(list.len() + 1, &self));
-                }
-                list.push(one);
-            }
-            Ok(list)
-        }
-    }
-    deserializer.deserialize_seq(List::<T, N>(PhantomData))
 }
 
 /// Answers a request: reads its items and writes the reply.

@@ -7,7 +7,8 @@
 use super::{
     Parser,
     frame::{self, Answers, Frame, Garbage},
-    run::{self, Confinement},
+    run,
+    sandbox::Confinement,
 };
 use std::{
     io::{self, ErrorKind, Read, Write},

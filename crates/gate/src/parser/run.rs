@@ -5,9 +5,8 @@ use super::{
     contents::Contents,
     frame::{self, Frame},
     names::Names,
-    sandbox,
+    sandbox::{self, Confinement},
 };
-use serde::{Deserialize, Serialize};
 use std::{
     io::{self, Write},
     os::{fd::AsFd, unix::net::UnixStream},
@@ -16,13 +15,6 @@ use std::{
 
 /// The program's first argument by which it becomes a parser. It is no command: only the daemon gives it.
 pub const COMMAND: &str = "gate-parser";
-
-/// What the process was denied beyond what every kernel denies.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-pub struct Confinement {
-    /// Files, by Landlock: system calls on files are refused in any case.
-    pub landlock: bool,
-}
 
 /// Runs as a parser if the program's arguments ask for that; none if they do not.
 pub fn main() -> Option<ExitCode> {

@@ -1,7 +1,7 @@
 //! What a parser's process gives up: all capabilities, files, sockets, new descriptors, and every system
 //! call but those with which it reads, computes and answers.
 
-use super::{Parser, run::Confinement};
+use super::Parser;
 use landlock::{
     ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetStatus,
     Scope,
@@ -18,11 +18,19 @@ use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
     SeccompRule,
 };
+use serde::{Deserialize, Serialize};
 use std::{
     collections::BTreeMap,
     io,
     os::fd::{AsRawFd, RawFd},
 };
+
+/// What the process was denied beyond what every kernel denies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+pub struct Confinement {
+    /// Files, by Landlock: system calls on files are refused in any case.
+    pub landlock: bool,
+}
 
 /// Memory that it may map. What it keeps of flows is bounded far below.
 const MEMORY: u64 = 4 << 30;

@@ -3,7 +3,7 @@
 //! BEP 3 (metainfo, the `info` dictionary), BEP 52 (version 2: `file tree`, SHA-256). The info-hash is
 //! that of the `info` dictionary's text as it stands, and so needs a strict reader.
 
-use crate::{file_name, parser::frame::at_most};
+use crate::{bounded::at_most, file_name};
 use classify::p2p::bencode::{self, Dict, Value};
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, SHA256, digest};
 use serde::{Deserialize, Deserializer, Serialize};
