@@ -43,6 +43,8 @@ pub enum What<'a> {
         application: String,
         /// The number of the promise of another flow that announced it.
         promise: Option<u32>,
+        /// The sequence numbers of the client's and the server's SYN, where they were seen.
+        syns: [Option<u32>; 2],
         /// [`Settings::hold`] and [`Settings::hash`].
         hold: bool,
         /// The same.
@@ -53,8 +55,8 @@ pub enum What<'a> {
         /// The packet.
         #[serde(borrow)]
         packet: Packet<'a>,
-        /// The daemon's number of a datagram that is held, larger than those before.
-        held: Option<u32>,
+        /// The daemon's number of a packet that is held, larger than those before.
+        held: Option<u64>,
     },
     /// [`Manager::answer`].
     Answer(TransferId, FileVerdict),
@@ -74,7 +76,8 @@ pub enum What<'a> {
     Finish,
 }
 
-/// What the parser says after each item.
+/// What the parser says after each item but [`What::Begin`]: before its first packet nothing can be said of a
+/// flow, least of all that nothing in it need be held.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct Answer {
     /// The flow's number.
@@ -109,9 +112,9 @@ pub struct Now {
     /// [`Manager::read`].
     pub read: [u64; 2],
     /// Datagrams that are held and may not go on, by their numbers.
-    pub waits: Vec<u32>,
-    /// The number of the last datagram that was held.
-    pub held: u32,
+    pub waits: Vec<u64>,
+    /// The number of the last packet that was read of those that are held: later ones wait in any case.
+    pub held: u64,
 }
 
 impl Default for Now {
@@ -163,7 +166,7 @@ impl Kept {
 /// What waits until a question is answered.
 #[derive(Debug)]
 enum Later {
-    Packet(Kept, Option<u32>),
+    Packet(Kept, Option<u64>),
     Pause,
     GiveUp,
 }
@@ -178,8 +181,8 @@ struct Reading {
     events: VecDeque<Event>,
     later: VecDeque<Later>,
     /// Datagrams that are held: the daemon's number, who sent it, the manager's token.
-    held: Vec<(u32, Side, u32)>,
-    last_held: u32,
+    held: Vec<(u64, Side, u32)>,
+    last_held: u64,
 }
 
 /// All flows that are read.
@@ -192,7 +195,7 @@ pub struct Contents {
 }
 
 impl Reading {
-    fn packet(&mut self, packet: &Packet<'_>, held: Option<u32>) {
+    fn packet(&mut self, packet: &Packet<'_>, held: Option<u64>) {
         if let Some(number) = held {
             self.last_held = number;
             let token = self.manager.token(packet);
@@ -201,6 +204,16 @@ impl Reading {
         let mut events = Vec::new();
         self.manager.packet(packet, &mut events);
         self.events.extend(events);
+    }
+
+    /// Where each side begins is known from its SYN: what comes of it is held from its first byte on.
+    fn syns(&mut self, syns: [Option<u32>; 2]) {
+        for (from, syn) in [Side::Client, Side::Server].into_iter().zip(syns) {
+            if let Some(sequence) = syn {
+                let tcp = Some(Tcp { sequence, acknowledgement: 0, flags: Tcp::SYN });
+                self.packet(&Packet { at_ns: 0, from, tcp, payload: &[], length: 0 }, None);
+            }
+        }
     }
 
     /// Does one thing, at once or, behind a question, later.
@@ -321,10 +334,10 @@ impl Parser for Contents {
     fn take(&mut self, Item { flow, what }: Item<'_>, answers: &mut Vec<Answer>) {
         let (finishes, paused) = (matches!(what, What::Finish), matches!(what, What::Pause));
         match what {
-            What::Begin { sockets, application, promise, hold, hash } => {
+            What::Begin { sockets, application, promise, syns, hold, hash } => {
                 let settings = Settings { hold, hash, ..self.settings.clone() };
                 if let Some(manager) = self.begin(&sockets, &application, promise, &settings) {
-                    let reading = Reading {
+                    let mut reading = Reading {
                         manager,
                         asked: None,
                         events: VecDeque::new(),
@@ -332,8 +345,10 @@ impl Parser for Contents {
                         held: Vec::new(),
                         last_held: 0,
                     };
+                    reading.syns(syns);
                     self.flows.insert(flow, reading);
                 }
+                return;
             }
             What::Finish => {
                 let Some(mut reading) = self.flows.remove(&flow) else { return };

@@ -361,10 +361,18 @@ impl Managers {
             sockets: flow,
             application: carrier.unwrap_or(&application).to_owned(),
             promise: expectation.map(|expectation| expectation.number),
+            syns,
             hold: self.settings.hold,
             hash: self.settings.hash,
         };
         self.reading.ask(number, begin);
+        // Until the parser has answered: all is copied, and held if anything is.
+        let hold = now.filter(|_| self.settings.hold).map(waiting::begins);
+        let sent = [0, 1].map(|side| {
+            let hold_from = hold.map(|hold| hold[side]);
+            Manage { copy: true, hold_from, ..Manage::default() }
+        });
+        commands.push(WorkerCommand::Manage(flow, sent));
         let managed = Managed {
             flow,
             internal,
@@ -375,7 +383,7 @@ impl Managers {
             number,
             now: Now::default(),
             asks: false,
-            sent: Default::default(),
+            sent,
             waiting: VecDeque::new(),
             transfers: BTreeMap::new(),
             seen_ns: around.now_ns,
@@ -391,14 +399,6 @@ impl Managers {
         }
         if full {
             self.release_unread(&id, commands);
-        }
-        // Where each side begins is known from its SYN: what comes of it is held from its first byte on.
-        for (from, begin) in [Side::Client, Side::Server].into_iter().zip(syns) {
-            if let Some(sequence) = begin {
-                let tcp = Some(Tcp { sequence, acknowledgement: 0, flags: Tcp::SYN });
-                let syn = Packet { at_ns: 0, from, tcp, payload: &[], length: 0 };
-                self.packet(id, &syn, None, around, commands);
-            }
         }
         for kept in &first.packets {
             self.packet(id, &kept.packet(), None, around, commands);
@@ -423,38 +423,35 @@ impl Managers {
         };
         managed.seen_ns = around.now_ns;
         managed.asked = false;
-        let mut over = None;
-        let end = match packet.tcp {
-            Some(tcp) => {
-                let more = u32::from(tcp.has(Tcp::FIN)) + u32::from(tcp.has(Tcp::SYN));
-                Some(tcp.sequence.wrapping_add(packet.length).wrapping_add(more))
+        let (mut number, mut over) = (None, None);
+        let end = packet.tcp.map(|tcp| {
+            let more = u32::from(tcp.has(Tcp::FIN)) + u32::from(tcp.has(Tcp::SYN));
+            tcp.sequence.wrapping_add(packet.length).wrapping_add(more)
+        });
+        if let Some(held) = held {
+            let again = |waiting: &Waiting| {
+                end.is_some()
+                    && (waiting.from, waiting.end) == (packet.from, end)
+                    && waiting.held.bytes() >= held.bytes()
+            };
+            if managed.waiting.iter().take(MAX_AGAIN).any(again) {
+                // Sent again because it waits; the first one goes on.
+                self.counts.dropped += 1;
+            } else if self.waiting_bytes + held.bytes() > MAX_WAITING {
+                over = Some(held);
+            } else {
+                self.waiting_bytes += held.bytes();
+                self.waiting.insert(id);
+                let token = self.reading.token();
+                number = Some(token);
+                managed.waiting.push_back(Waiting { from: packet.from, end, number: token, held });
             }
-            None => held.as_ref().map(|_| self.reading.token()),
-        };
-        let held_as = end.filter(|_| packet.tcp.is_none());
-        match (held, end) {
-            (Some(held), Some(end)) => {
-                let again = |waiting: &Waiting| {
-                    (waiting.from, waiting.end) == (packet.from, end)
-                        && waiting.held.bytes() >= held.bytes()
-                };
-                if managed.waiting.iter().take(MAX_AGAIN).any(again) {
-                    // Sent again because it waits; the first one goes on.
-                    self.counts.dropped += 1;
-                } else if self.waiting_bytes + held.bytes() > MAX_WAITING {
-                    over = Some(held);
-                } else {
-                    self.waiting_bytes += held.bytes();
-                    self.waiting.insert(id);
-                    managed.waiting.push_back(Waiting { from: packet.from, end, held });
-                }
-            }
-            (Some(held), None) => commands.push(WorkerCommand::Release(held)),
-            (None, _) => {}
         }
-        let what = What::Packet { packet: *packet, held: held_as };
+        let what = What::Packet { packet: *packet, held: number };
         self.reading.packet(managed.number, &managed.application, what);
         if let Some(held) = over {
+            // By what is in it the flow may be refused.
+            self.exchange(around, commands);
             self.overloaded(id, held, around, commands);
         }
     }

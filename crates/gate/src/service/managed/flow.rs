@@ -30,11 +30,12 @@ pub(super) struct Transfer {
     pub(super) ended: Option<Ended>,
 }
 
-/// A packet that waits: who sent it, and the sequence number behind it; of a datagram the number by which the
-/// parser knows it.
+/// A packet that waits: who sent it, the sequence number behind it (none of a datagram), and the number by
+/// which the parser knows it.
 pub(super) struct Waiting {
     pub(super) from: Side,
-    pub(super) end: u32,
+    pub(super) end: Option<u32>,
+    pub(super) number: u64,
     pub(super) held: Held,
 }
 

@@ -28,6 +28,8 @@ pub(super) struct Reading {
     /// Flows that are over, until their last answer.
     ending: FxHashMap<u32, Managed>,
     next: u32,
+    /// Packets that were held.
+    held: u64,
     /// Whether what is asked may announce a flow.
     announces: bool,
 }
@@ -40,6 +42,7 @@ impl Reading {
             numbers: FxHashMap::default(),
             ending: FxHashMap::default(),
             next: 0,
+            held: 0,
             announces: false,
         }
     }
@@ -52,9 +55,9 @@ impl Reading {
     }
 
     /// A number for a packet that is held.
-    pub(super) fn token(&mut self) -> u32 {
-        self.next = self.next.wrapping_add(1);
-        self.next
+    pub(super) fn token(&mut self) -> u64 {
+        self.held += 1;
+        self.held
     }
 
     pub(super) fn is_ready(&mut self) -> bool {
@@ -155,8 +158,10 @@ impl Managers {
     /// The parser has failed: flows go on unread, or are refused, as `gate.scan` says.
     fn lose_all(&mut self, around: &Around<'_>, commands: &mut Vec<WorkerCommand>) {
         self.reading.request.clear();
-        // What was announced cannot be kept.
-        self.expected.clear();
+        // What was announced is still read, though nobody knows its file's name: the parser counts from one.
+        for (expectation, _) in &mut self.expected {
+            expectation.number = 0;
+        }
         let ids: Vec<Id> = self.flows.keys().copied().collect();
         for id in ids {
             self.counts.lost += 1;

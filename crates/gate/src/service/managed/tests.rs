@@ -1,5 +1,6 @@
 //! Managed flows fed with packets that wait, and with verdicts as the scanner gives them.
 
+mod batches;
 mod later;
 
 use super::*;

@@ -8,7 +8,7 @@ use crate::{
     scan::clamd::{Failure, ScanResult},
 };
 use classify::{
-    flow::{Flow, Side, Transport},
+    flow::{Flow, Side},
     packet::Packet,
 };
 use datapath::gate::{Held, Manage};
@@ -22,6 +22,12 @@ const QUIET_DOUBLES: u32 = 5;
 pub(super) const MAX_SETTLING: u8 = 8;
 /// How long what is missing of a flow with waiting packets is waited for: twice a sender's first timeout.
 const HOLE_NS: u64 = 2_000_000_000;
+
+/// Where client and server begin if nothing came before this packet.
+pub(super) fn begins(packet: &Packet<'_>) -> [u32; 2] {
+    let [own, other] = packet.tcp.map_or([0; 2], |tcp| [tcp.sequence, tcp.acknowledgement]);
+    if packet.from == Side::Client { [own, other] } else { [other, own] }
+}
 
 impl Managers {
     /// Whether any packet waits.
@@ -41,12 +47,8 @@ impl Managers {
         if self.flows.contains_key(&id) {
             return;
         }
-        let (sequence, acknowledgement) =
-            packet.tcp.map_or((0, 0), |tcp| (tcp.sequence, tcp.acknowledgement));
         let hold = |from| Manage { hold_from: Some(from), ..Manage::default() };
-        let [own, other] = [hold(sequence), hold(acknowledgement)];
-        let both = if packet.from == Side::Client { [own, other] } else { [other, own] };
-        commands.push(WorkerCommand::Manage(flow, both));
+        commands.push(WorkerCommand::Manage(flow, begins(packet).map(hold)));
         self.settling.insert(id, Settling { flow, seen: true, batches: 0 });
     }
 
@@ -72,14 +74,12 @@ impl Managers {
         }
         let mut kept = VecDeque::new();
         for waiting in std::mem::take(&mut managed.waiting) {
-            let behind = |from: u32| waiting.end.wrapping_sub(from).cast_signed() > 0;
-            let waits = match managed.flow.transport {
-                Transport::Tcp => hold_from[waiting.from as usize].is_some_and(behind),
-                Transport::Udp => {
-                    managed.now.waits.contains(&waiting.end) || behind(managed.now.held)
-                }
+            let is_read = waiting.number <= managed.now.held;
+            let waits = match waiting.end.zip(hold_from[waiting.from as usize]) {
+                Some((end, from)) => end.wrapping_sub(from).cast_signed() > 0,
+                None => managed.now.waits.contains(&waiting.number),
             };
-            if waits {
+            if waits || !is_read {
                 kept.push_back(waiting);
             } else {
                 self.waiting_bytes -= waiting.held.bytes();

@@ -81,7 +81,9 @@ fn files_go_on_when_the_parser_that_reads_them_is_killed_and_the_next_ones_are_r
     web.offer("film.avi", &noise(6, 1000));
     let get = |name: &str, rate: &str| {
         let url = format!("http://{EXTERNAL}:8080/length/{name}");
-        site.internal.spawn(&["curl", "-sS", "--limit-rate", rate, "-o", "/dev/null", &url]).unwrap()
+        site.internal
+            .spawn(&["curl", "-sS", "--limit-rate", rate, "-o", "/dev/null", &url])
+            .unwrap()
     };
     let transfer = get("large.bin", "4M");
     site.wait("the file is read", |status| status["files"]["seen"] == 1);
