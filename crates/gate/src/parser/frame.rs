@@ -2,6 +2,7 @@
 //! writes them. A request is one frame. A reply is any number of frames, and an empty one as its end.
 
 use super::Parser;
+use postcard::ser_flavors::Flavor;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 
@@ -27,6 +28,27 @@ pub struct Frame {
     items: usize,
 }
 
+/// Where postcard writes to.
+struct Bytes<'a>(&'a mut Vec<u8>);
+
+impl Flavor for Bytes<'_> {
+    type Output = ();
+
+    fn try_push(&mut self, byte: u8) -> postcard::Result<()> {
+        self.0.push(byte);
+        Ok(())
+    }
+
+    fn try_extend(&mut self, bytes: &[u8]) -> postcard::Result<()> {
+        self.0.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn finalize(self) -> postcard::Result<()> {
+        Ok(())
+    }
+}
+
 impl Default for Frame {
     fn default() -> Self {
         Self { bytes: vec![0; HEAD], items: 0 }
@@ -37,7 +59,7 @@ impl Frame {
     /// Adds an item or an answer.
     pub fn push(&mut self, item: &impl Serialize) {
         // Nothing that is written here fails to be: a Vec grows.
-        let _ = postcard::to_io(item, &mut self.bytes);
+        let _ = postcard::serialize_with_flavor(item, Bytes(&mut self.bytes));
         self.items += 1;
     }
 
@@ -160,7 +182,8 @@ pub fn serve<P: Parser>(parser: &mut P, request: &[u8], out: &mut impl Write) ->
         out.write_all(frame.bytes())?;
         frame.clear();
     }
-    out.write_all(frame.bytes())
+    out.write_all(frame.bytes())?;
+    out.flush()
 }
 
 /// Reads a frame's body; none at the end of input.

@@ -11,7 +11,7 @@ use super::{
     sandbox::Confinement,
 };
 use std::{
-    io::{self, ErrorKind, Read, Write},
+    io::{self, BufReader, ErrorKind, Read, Write},
     os::{fd::OwnedFd, unix::net::UnixStream},
     path::PathBuf,
     process::{Child, Command, Stdio},
@@ -86,7 +86,9 @@ impl Counts {
 #[derive(Debug)]
 struct Process {
     child: Child,
-    stream: UnixStream,
+    stream: BufReader<UnixStream>,
+    /// How long a read or write waits.
+    timeout: Duration,
     since: Instant,
 }
 
@@ -123,7 +125,8 @@ impl Process {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()?;
-        let mut process = Self { child, stream, since: Instant::now() };
+        let stream = BufReader::with_capacity(run::BUFFER, stream);
+        let mut process = Self { child, stream, timeout: Duration::ZERO, since: Instant::now() };
         let settings = serde_json::to_string(settings)?;
         let mut frame = Frame::default();
         frame.push(&settings);
@@ -147,25 +150,35 @@ impl Process {
     }
 
     /// What a failed read or write means.
-    fn failed(error: &io::Error, until: Instant) -> Option<LinkError> {
+    fn failed(error: &io::Error) -> Option<LinkError> {
         match error.kind() {
-            ErrorKind::Interrupted => None,
-            ErrorKind::WouldBlock | ErrorKind::TimedOut if Instant::now() < until => None,
-            ErrorKind::WouldBlock | ErrorKind::TimedOut => Some(LinkError::Hung),
+            // Another look at the time.
+            ErrorKind::Interrupted | ErrorKind::WouldBlock | ErrorKind::TimedOut => None,
             _ => Some(LinkError::Died(error.to_string())),
         }
     }
 
-    fn left(until: Instant) -> Option<Duration> {
-        Some(until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1)))
+    /// Has the next read or write wait no longer than until then, or a tenth more: setting it takes a system call.
+    fn limit(&mut self, until: Instant) -> Result<(), LinkError> {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(LinkError::Hung);
+        }
+        if left > self.timeout || left < self.timeout * 9 / 10 {
+            self.timeout = left.max(Duration::from_millis(1));
+            let stream = self.stream.get_ref();
+            let _ = stream.set_read_timeout(Some(self.timeout));
+            let _ = stream.set_write_timeout(Some(self.timeout));
+        }
+        Ok(())
     }
 
     fn send(&mut self, mut bytes: &[u8], until: Instant) -> Result<(), LinkError> {
         while !bytes.is_empty() {
-            let _ = self.stream.set_write_timeout(Self::left(until));
-            match self.stream.write(bytes) {
+            self.limit(until)?;
+            match self.stream.get_mut().write(bytes) {
                 Ok(sent) => bytes = bytes.get(sent..).unwrap_or_default(),
-                Err(error) => Self::failed(&error, until).map_or(Ok(()), Err)?,
+                Err(error) => Self::failed(&error).map_or(Ok(()), Err)?,
             }
         }
         Ok(())
@@ -173,11 +186,13 @@ impl Process {
 
     fn fill(&mut self, mut bytes: &mut [u8], until: Instant) -> Result<(), LinkError> {
         while !bytes.is_empty() {
-            let _ = self.stream.set_read_timeout(Self::left(until));
+            if self.stream.buffer().is_empty() {
+                self.limit(until)?;
+            }
             match self.stream.read(bytes) {
                 Ok(0) => return Err(LinkError::Died(String::new())),
                 Ok(read) => bytes = bytes.split_at_mut(read).1,
-                Err(error) => Self::failed(&error, until).map_or(Ok(()), Err)?,
+                Err(error) => Self::failed(&error).map_or(Ok(()), Err)?,
             }
         }
         Ok(())
@@ -323,7 +338,7 @@ impl<P: Parser> Link<P> {
             },
             State::Starting(process) => {
                 // As long as it takes it is not waited for.
-                match process.is_set_up(&mut self.body, now) {
+                match process.is_set_up(&mut self.body, now + Duration::from_millis(1)) {
                     Ok(confinement) => {
                         self.confinement = confinement;
                         let started = std::mem::replace(&mut self.state, State::Down(now));

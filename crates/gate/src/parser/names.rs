@@ -37,8 +37,8 @@ pub enum Item<'a> {
 pub struct Answer {
     /// The flow's number.
     pub flow: u32,
-    /// What it is.
-    pub outcome: Classification,
+    /// What it is; none where that was said before.
+    pub outcome: Option<Classification>,
     /// How many packets with payload are worth copying.
     pub wants: u8,
     /// Whether further packets are of use though it has a name.
@@ -49,22 +49,29 @@ pub struct Answer {
 #[derive(Debug)]
 pub struct Names {
     engine: Engine,
-    flows: FxHashMap<u32, (Flow, State)>,
+    flows: FxHashMap<u32, Box<Known>>,
 }
 
-impl Names {
-    /// Begins with a flow. Only packets with payload are copied out: the SYN shows where the bytes begin.
-    fn begin(&mut self, flow: &Flow, begins: [Option<u32>; 2]) -> State {
-        let mut state = State::new();
-        for (from, begin) in [Side::Client, Side::Server].into_iter().zip(begins) {
-            if let Some(sequence) = begin {
-                let tcp = Some(Tcp { sequence, acknowledgement: 0, flags: Tcp::SYN });
-                let syn = Packet { at_ns: 0, from, tcp, payload: &[], length: 0 };
-                let _ = self.engine.packet(flow, &mut state, &syn);
-            }
+/// A flow that they know.
+#[derive(Debug)]
+struct Known {
+    flow: Flow,
+    state: State,
+    /// Whether it was said what it is.
+    said: bool,
+}
+
+/// Begins with a flow. Only packets with payload are copied out: the SYN shows where the bytes begin.
+fn begin(engine: &mut Engine, flow: &Flow, begins: [Option<u32>; 2]) -> Known {
+    let mut state = State::new();
+    for (from, begin) in [Side::Client, Side::Server].into_iter().zip(begins) {
+        if let Some(sequence) = begin {
+            let tcp = Some(Tcp { sequence, acknowledgement: 0, flags: Tcp::SYN });
+            let syn = Packet { at_ns: 0, from, tcp, payload: &[], length: 0 };
+            let _ = engine.packet(flow, &mut state, &syn);
         }
-        state
     }
+    Known { flow: *flow, state, said: false }
 }
 
 impl Parser for Names {
@@ -80,39 +87,44 @@ impl Parser for Names {
     }
 
     fn take(&mut self, item: Item<'_>, answers: &mut Vec<Answer>) {
-        let (flow, outcome) = match item {
+        let Self { engine, flows } = self;
+        let (number, packet) = match item {
             Item::Packet { flow: number, new, packet } => {
                 if let Some((flow, begins)) = new {
-                    let state = self.begin(&flow, begins);
-                    self.flows.insert(number, (flow, state));
+                    flows.insert(number, Box::new(begin(engine, &flow, begins)));
                 }
-                let Self { engine, flows } = self;
-                let outcome =
-                    flows.get_mut(&number).map(|(flow, state)| engine.packet(flow, state, &packet));
-                (number, outcome.unwrap_or(Classification::Unknown))
+                (number, Some(packet))
             }
-            Item::GiveUp(number) => {
-                let Self { engine, flows } = self;
-                let outcome =
-                    flows.get_mut(&number).map(|(flow, state)| engine.give_up(flow, state));
-                (number, outcome.unwrap_or(Classification::Unknown))
-            }
+            Item::GiveUp(number) => (number, None),
             Item::Forget(number) => {
-                self.flows.remove(&number);
+                flows.remove(&number);
                 return;
             }
         };
-        let state = self.flows.get(&flow).map(|(_, state)| state);
-        let wants = state.map_or(0, |state| self.engine.wants(state));
-        let learns = state.is_some_and(State::learns);
-        answers.push(Answer { flow, outcome, wants, learns });
+        let mut answer = Answer {
+            flow: number,
+            outcome: Some(Classification::Unknown),
+            wants: 0,
+            learns: false,
+        };
+        if let Some(known) = flows.get_mut(&number) {
+            let Known { flow, state, said } = &mut **known;
+            let outcome = match packet {
+                Some(packet) => engine.packet(flow, state, &packet),
+                None => engine.give_up(flow, state),
+            };
+            let is_said = std::mem::replace(said, outcome != Classification::Pending);
+            answer.outcome = Some(outcome).filter(|_| !is_said);
+            (answer.wants, answer.learns) = (engine.wants(state), state.learns());
+        }
+        answers.push(answer);
     }
 
     fn is_sound(answer: &Answer) -> bool {
         let name = |text: &str| text.len() <= MAX_NAME && !text.contains(char::is_control);
         let label = match &answer.outcome {
-            Classification::Known(label) => label,
-            Classification::Pending | Classification::Unknown => return true,
+            Some(Classification::Known(label)) => label,
+            Some(Classification::Pending | Classification::Unknown) | None => return true,
         };
         name(&label.application) && label.detail.as_deref().is_none_or(name) && fits(&label.reason)
     }

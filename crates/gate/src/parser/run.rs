@@ -8,13 +8,16 @@ use super::{
     sandbox::{self, Confinement},
 };
 use std::{
-    io::{self, Write},
+    io::{self, BufReader, BufWriter, Write},
     os::{fd::AsFd, unix::net::UnixStream},
     process::ExitCode,
 };
 
 /// The program's first argument by which it becomes a parser. It is no command: only the daemon gives it.
 pub const COMMAND: &str = "gate-parser";
+
+/// Bytes that are read and written at once.
+pub(super) const BUFFER: usize = 1 << 17;
 
 /// Runs as a parser if the program's arguments ask for that; none if they do not.
 pub fn main() -> Option<ExitCode> {
@@ -33,10 +36,13 @@ pub fn main() -> Option<ExitCode> {
 
 fn run<P: Parser>() -> io::Result<()> {
     sandbox::renounce()?;
-    let mut stream = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let stream = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     sandbox::close_all_but(&stream)?;
+    // So that most requests are one call to read and one to write.
+    let mut input = BufReader::with_capacity(BUFFER, &stream);
+    let mut output = BufWriter::with_capacity(BUFFER, &stream);
     let mut body = Vec::new();
-    if frame::receive(&mut stream, &mut body)?.is_none() {
+    if frame::receive(&mut input, &mut body)?.is_none() {
         return Ok(());
     }
     let text: String = postcard::from_bytes(&body).map_err(io::Error::other)?;
@@ -49,11 +55,12 @@ fn run<P: Parser>() -> io::Result<()> {
     };
     let mut frame = Frame::default();
     frame.push(&answer);
-    stream.write_all(frame.bytes())?;
+    output.write_all(frame.bytes())?;
+    output.flush()?;
     while let Some(parser) = &mut parser
-        && frame::receive(&mut stream, &mut body)?.is_some()
+        && frame::receive(&mut input, &mut body)?.is_some()
     {
-        frame::serve(parser, &body, &mut stream)?;
+        frame::serve(parser, &body, &mut output)?;
     }
     Ok(())
 }

@@ -63,7 +63,8 @@ pub(super) struct Known {
 impl Known {
     fn heard(&mut self, answer: Answer) -> Classification {
         (self.wants, self.learns) = (answer.wants, answer.learns);
-        answer.outcome
+        // What was said before was heard before: nobody waits for it any more.
+        answer.outcome.unwrap_or(Classification::Pending)
     }
 }
 

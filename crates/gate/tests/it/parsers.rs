@@ -67,7 +67,7 @@ fn a_killed_parser_is_counted_and_started_again_without_its_flows() {
             answers.into_iter().map(|answer| (answer.flow, answer.outcome)).collect::<Vec<_>>()
         })
     };
-    let pending = vec![(7, Classification::Pending)];
+    let pending = vec![(7, Some(Classification::Pending))];
     let pid = Pid::from_raw(link.pid().unwrap() as i32);
     // What a service manager and a terminal send to all processes is the daemon's.
     kill(pid, Signal::SIGTERM).unwrap();
@@ -80,7 +80,7 @@ fn a_killed_parser_is_counted_and_started_again_without_its_flows() {
     assert_eq!(link.counts(), Counts { died: 1, ..Counts::default() });
     back(&mut link);
     // Nobody knows the flow any more; it begins anew.
-    assert_eq!(ask(&mut link, None), Some(vec![(7, Classification::Unknown)]));
+    assert_eq!(ask(&mut link, None), Some(vec![(7, Some(Classification::Unknown))]));
     assert_eq!(ask(&mut link, Some((flow, [None; 2]))), Some(pending));
     assert!(!link.was_lost());
 }
