@@ -132,7 +132,7 @@ pub struct Answers<P: Parser> {
 impl<P: Parser> Answers<P> {
     /// None yet, to so many items.
     pub fn new(items: usize) -> Self {
-        Self { all: Vec::new(), most: items, parts: MAX_PARTS }
+        Self { all: Vec::with_capacity(items), most: items, parts: MAX_PARTS }
     }
 
     /// Adds those of a frame.
