@@ -3,7 +3,11 @@
 use crate::parsers::open;
 use classify::Settings;
 use gate::parser::{Parser, link::Link, names::Names};
-use std::fs;
+use std::{
+    fs,
+    os::unix::{fs::PermissionsExt, process::CommandExt},
+    process::Command,
+};
 
 fn proc_file<P: Parser>(link: &Link<P>, name: &str) -> String {
     fs::read_to_string(format!("/proc/{}/{name}", link.pid().unwrap())).unwrap()
@@ -34,4 +38,17 @@ fn a_parser_has_no_rights_and_no_descriptor_but_its_socket() {
         assert_eq!(values, ["0", "0"], "{name}");
     }
     assert!(proc_file(&link, "environ").is_empty());
+}
+
+/// The daemon may have given up all rights, and be one that nobody may look into, when a parser dies.
+#[test]
+fn a_daemon_without_rights_starts_a_parser_again() {
+    let folder = tempfile::tempdir_in("/tmp").unwrap();
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
+    let program = folder.path().join("gate-parser");
+    fs::copy(env!("CARGO_BIN_EXE_gate-parser"), &program).unwrap();
+    let mut daemon = Command::new(program);
+    let output = daemon.uid(65534).gid(65534).current_dir("/").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.starts_with("1 died"), "{output:?}");
 }

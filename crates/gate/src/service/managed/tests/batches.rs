@@ -191,3 +191,21 @@ fn the_kernel_holds_a_flow_before_the_parser_has_read_anything_of_it() {
         "{order:?}"
     );
 }
+
+#[test]
+fn a_flow_that_was_announced_to_a_parser_that_failed_is_read_by_the_next_one() {
+    let (_, packets, file, _) = CASES[0];
+    let (last, before) = packets.split_last().unwrap();
+    let mut flows = Flows::new();
+    before.iter().for_each(|packet| flows.take(*packet));
+    flows.exchange();
+    flows.bench.managers.reading.fail();
+    flows.exchange();
+    assert_eq!(flows.bench.managers.len(), 0, "the flow that announced it is lost");
+    flows.take(*last);
+    flows.exchange();
+    assert_eq!((flows.outcome[&file].0, flows.bench.waits()), (0, FILE.len()));
+    flows.bench.report(0, 68, None, ScanResult::Found("Eicar".into()));
+    flows.exchange();
+    assert!(flows.outcome[&file].2, "it is refused");
+}
