@@ -22,6 +22,7 @@ pub mod gate_classify;
 pub mod gate_dns;
 pub mod gate_files;
 pub mod gate_p2p;
+pub mod gate_parser;
 pub mod gate_stream;
 pub mod gate_tls;
 pub mod lab_control;

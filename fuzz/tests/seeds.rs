@@ -61,6 +61,7 @@ targets! {
     gate_dns,
     gate_files,
     gate_p2p,
+    gate_parser,
     gate_stream,
     gate_tls,
     lab_control,

@@ -35,6 +35,7 @@ use guess::Guess;
 pub use known::ndpi_names;
 use ndpi::{Detector, Known};
 use request::Request;
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// Most packets with payload that a flow is inspected for, whatever the settings say.
@@ -49,7 +50,7 @@ const DNS: u16 = 53;
 const QUESTIONS: usize = 4;
 
 /// What an engine is set up with.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Settings {
     /// Packets with payload after which a flow is unknown, at most [`MAX_PACKETS`]. Those that bring
     /// nothing new are not among them, and [`MAX_PACKETS`] it is where they bring few bytes.

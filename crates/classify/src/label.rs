@@ -133,7 +133,7 @@ impl fmt::Display for Label {
 }
 
 /// What a flow is classified as after a packet.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Classification {
     /// More packets may decide it.
     Pending,

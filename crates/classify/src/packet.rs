@@ -1,10 +1,11 @@
 //! A packet of a flow, as far as it was copied out of the kernel or read from a capture.
 
 use crate::flow::Side;
+use serde::{Deserialize, Serialize};
 
 /// One packet with its transport header read. The payload may be cut short and may be that of a
 /// super-packet of up to 64 KiB, as the kernel joins segments.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Packet<'a> {
     /// When it was seen, nanoseconds of the capture's clock (live: since boot, CLOCK_BOOTTIME).
     pub at_ns: u64,
@@ -13,13 +14,14 @@ pub struct Packet<'a> {
     /// TCP's header; none for UDP.
     pub tcp: Option<Tcp>,
     /// What follows the transport header, as far as it was copied.
+    #[serde(borrow, with = "serde_bytes")]
     pub payload: &'a [u8],
     /// Bytes that followed it on the wire, at least `payload.len()`.
     pub length: u32,
 }
 
 /// What of TCP's header is needed (RFC 9293, section 3.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Tcp {
     /// Sequence number of the first byte of the payload, or of the SYN.
     pub sequence: u32,

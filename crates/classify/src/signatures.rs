@@ -26,7 +26,7 @@ use regex_automata::{
     util::syntax,
 };
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Most bytes of a side that a signature may inspect.
@@ -43,7 +43,7 @@ const AUTOMATON: (usize, usize) = (1 << 20, 64 << 20);
 const MAX_NAME: usize = 64;
 
 /// A signature: gives an application's name to flows by a pattern over the first bytes of one side.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SignatureConfig {
     /// The application's name, as rules and status use it.

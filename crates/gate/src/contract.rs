@@ -3,6 +3,7 @@
 use crate::{
     audit::{Addresses, Mapping},
     config::{Config, GateConfig, RENAMED},
+    parser::link::Program,
     service::{self, Opened, Service},
 };
 use config::Problem;
@@ -132,7 +133,7 @@ impl Job for Gate {
 
     async fn open(&self, config: Config, _: bool) -> Result<Opened, Error> {
         let mapping = self.mapping(&config).map_err(MappingError)?;
-        Ok(Opened::open(config, mapping)?)
+        Ok(Opened::open(config, mapping, Program::default())?)
     }
 
     async fn start(&self, opened: Opened) -> Result<Service, Error> {

@@ -3,7 +3,7 @@
 use crate::{chat::Message, file_type::Kind, stream::Budget, torrents::Torrent};
 use classify::flow::Side;
 use config::hex;
-use serde::Serialize;
+use serde::{Deserialize, Deserializer, Serialize};
 use std::{
     fmt,
     net::{IpAddr, SocketAddr},
@@ -11,11 +11,11 @@ use std::{
 };
 
 /// A file's number within its flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, Serialize)]
 pub struct TransferId(pub u32);
 
 /// What is needed of the further packets of one side.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Interest {
     /// None of them.
     Nothing,
@@ -29,7 +29,7 @@ pub enum Interest {
 }
 
 /// What policy decides of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub enum FileVerdict {
     /// It passes; its content is not inspected.
     Allow,
@@ -41,7 +41,7 @@ pub enum FileVerdict {
 }
 
 /// What identifies a file's content, as its protocol says before it comes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, Serialize)]
 pub enum FileHash {
     /// BitTorrent's info-hash, SHA-1 (BEP 3).
     InfoV1([u8; 20]),
@@ -70,7 +70,7 @@ impl fmt::Display for FileHash {
 }
 
 /// A file whose first content byte is at hand, with all that is known of it by then.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct FileNamed {
     /// Its number within the flow.
     pub transfer: TransferId,
@@ -104,7 +104,7 @@ impl FileNamed {
 }
 
 /// An event of a managed flow.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub enum Event {
     /// A file begins: to be answered by [`Manager::answer`](crate::manage::Manager::answer).
     FileNamed(Box<FileNamed>),
@@ -113,6 +113,7 @@ pub enum Event {
         /// Which file.
         transfer: TransferId,
         /// The next bytes.
+        #[serde(with = "serde_bytes")]
         bytes: Vec<u8>,
     },
     /// The sender of a scanned file of unknown length pauses: a verdict on what came lets that pass.
@@ -151,6 +152,7 @@ pub enum Event {
         begin: u32,
         /// The block; empty where it is of another size than clients ask for, or there was no memory for
         /// it.
+        #[serde(with = "serde_bytes")]
         bytes: Vec<u8>,
     },
     /// A torrent's metadata passed: in a `.torrent` file or between peers.
@@ -168,17 +170,34 @@ pub enum Event {
     Unread,
 }
 
+/// What flows are called that others announce: FTP's data connections, and files over DCC.
+pub(crate) const ANNOUNCED: [Application; 2] = ["ftp-data", "dcc"];
+
+/// The name of an application that flows announce.
+pub type Application = &'static str;
+
 /// A flow that another one has announced.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Expectation {
     /// Who will open it, where that is known.
     pub client: Option<IpAddr>,
     /// The socket it will be opened to.
     pub server: SocketAddr,
     /// What it will be: `ftp-data`.
-    pub application: &'static str,
+    #[serde(deserialize_with = "announced")]
+    pub application: Application,
+    /// The number of its promise, where that is not at hand: the reader keeps it ([`crate::parser`]).
+    pub number: u32,
     /// What it will carry, filled in once that is known.
+    #[serde(skip)]
     pub promise: Arc<Promise>,
+}
+
+/// The applications that flows announce.
+fn announced<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Application, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    let known = ANNOUNCED.into_iter().find(|known| *known == name);
+    known.ok_or_else(|| serde::de::Error::custom("no application that is announced"))
 }
 
 /// What an announced flow will carry; its announcer may say it later than its sockets.

@@ -4,7 +4,7 @@
 //! reads `type = ["exe", "elf"]`. Text has no magic number: what is neither known nor has a byte that
 //! text cannot have is `text`.
 
-use serde::Serialize;
+use serde::{Deserialize, Deserializer, Serialize, de::Error};
 
 /// Bytes that are enough to recognize every kind in the table.
 pub const SNIFF: usize = 512;
@@ -16,6 +16,15 @@ pub struct Kind {
     pub name: &'static str,
     /// Media type, as audit records write it.
     pub media: &'static str,
+}
+
+/// Only kinds of the table are accepted.
+impl<'de> Deserialize<'de> for Kind {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let (name, media) = <(String, String)>::deserialize(deserializer)?;
+        let known = all().find(|kind| kind.name == name && kind.media == media);
+        known.ok_or_else(|| D::Error::custom("no kind of files"))
+    }
 }
 
 /// Content with no known form.

@@ -7,6 +7,7 @@
 //! - [`classify`]: names the application of a flow; a crate of its own.
 //! - [`stream`], [`files`], [`manage`]: the files in flows that a rule names.
 //! - [`torrents`]: files of torrents, put together from blocks.
+//! - [`parser`]: processes in which bytes of strangers are read.
 //! - [`scan`]: content given to ClamAV.
 //! - [`config`], [`policy`]: the configuration, and its verdict on a flow or a file.
 //! - [`chat`]: messages in plain text.
@@ -14,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 pub mod audit;
+mod bounded;
 pub mod chat;
 mod check;
 pub mod cli;
@@ -25,6 +27,7 @@ pub mod file_name;
 pub mod file_type;
 pub mod files;
 pub mod manage;
+pub mod parser;
 pub mod policy;
 pub mod scan;
 pub mod service;

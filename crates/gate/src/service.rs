@@ -27,15 +27,16 @@ mod core;
 mod counters;
 mod error;
 mod id;
-mod inspect;
 mod internal;
 mod kernel;
 mod labels;
 mod managed;
+mod namer;
 mod orders;
 mod problems;
 mod records;
 mod rounds;
+mod seen;
 mod shape;
 mod worker;
 
@@ -46,19 +47,24 @@ use crate::{
     audit::{Audit, Mapping},
     config::Config,
     control::Request,
+    parser::{
+        contents::Contents,
+        link::{Link, Program},
+        names::Names,
+    },
     policy::Policy,
     scan::{Report, Scanner},
     status::{self, Status},
 };
 use arc_swap::ArcSwap;
 use attempts::Attempts;
-use classify::Engine;
 use core::Core;
 use datapath::gate::{Found, Gate, Injector, Reader, Settings};
 use internal::Internal;
 use job::Pulse;
 use labels::Labels;
 use managed::Managers;
+use namer::Namer;
 use records::Log;
 use serde_json::Value;
 use shape::Shapers;
@@ -85,21 +91,28 @@ pub struct Opened {
     shapers: Shapers,
     internal: Internal,
     labels: Labels,
-    engine: Engine,
+    names: Link<Names>,
+    contents: Link<Contents>,
+    program: Program,
     injector: Injector,
     mapping: Option<Arc<dyn Mapping>>,
 }
 
 impl Opened {
     /// Loads the programs, or takes over those of an earlier process, and puts them on the interfaces.
-    /// The audit writes addresses as `mapping` has them.
+    /// The audit writes addresses as `mapping` has them; parsers are processes of `program`.
     ///
     /// # Errors
     /// See [`StartError`]. What was attached then is taken off, unless an earlier process had attached it.
-    pub fn open(config: Config, mapping: Option<Arc<dyn Mapping>>) -> Result<Self, StartError> {
+    pub fn open(
+        config: Config,
+        mapping: Option<Arc<dyn Mapping>>,
+        program: Program,
+    ) -> Result<Self, StartError> {
         datapath::gate::purge();
         let internal = Internal::find(&config.gate);
-        let engine = Engine::new(&inspect::settings(&config.gate))?;
+        let names = namer::open(&program, &config.gate)?;
+        let contents = Link::open(program.clone(), ())?;
         let path = config.state.join(FOLDER).join(LABELS);
         let labels = Labels::open(&path).map_err(|source| StartError::Labels { path, source })?;
         let injector = Injector::open().map_err(StartError::Injector)?;
@@ -135,7 +148,9 @@ impl Opened {
                 shapers,
                 internal,
                 labels,
-                engine,
+                names,
+                contents,
+                program,
                 injector,
                 mapping,
             }),
@@ -163,7 +178,8 @@ impl Opened {
                 return Err(error.into());
             }
         };
-        let Self { config, gate, reader, shapers, internal, labels, engine, injector, .. } = self;
+        let Self { config, gate, reader, shapers, internal, labels, names, contents, .. } = self;
+        let (program, injector) = (self.program, self.injector);
         let log = Log::new(audit.as_ref().map(Audit::sender), datapath::clock::monotonic_ns());
         let scanner = managed::scanner(&config.gate, deliver(asks.clone()));
         let policy = Arc::new(Policy::new(&config.gate, &[]));
@@ -174,11 +190,19 @@ impl Opened {
         let mut worker = Worker {
             table,
             gate,
-            core: Core::new(engine, policy, bounds, labels, clock::moment(), log.is_on()),
+            core: Core::new(
+                Namer::new(names),
+                policy,
+                bounds,
+                labels,
+                clock::moment(),
+                log.is_on(),
+            ),
             managers: Managers::new(
                 &config.gate,
                 scanner,
                 config.state.join(FOLDER).join("torrents"),
+                contents,
             ),
             log,
             audit,
@@ -204,6 +228,7 @@ impl Opened {
             asks,
             published,
             config: Arc::new(Mutex::new(config)),
+            program,
             thread: Arc::new(Mutex::new(Some(thread))),
             pulse,
         })
@@ -284,7 +309,7 @@ fn put_in_place(
 pub struct Prepared {
     config: Config,
     /// Where they are to be others.
-    engine: Option<Engine>,
+    names: Option<Link<Names>>,
     /// The same, and whether there is one.
     scanner: Option<Option<Scanner>>,
 }
@@ -303,6 +328,7 @@ pub struct Service {
     asks: mpsc::Sender<Ask>,
     published: Arc<ArcSwap<Status>>,
     config: Arc<Mutex<Config>>,
+    program: Program,
     thread: Arc<Mutex<Option<JoinHandle<()>>>>,
     pulse: Pulse,
 }
@@ -364,7 +390,7 @@ impl job::Service for Service {
         Ok(answer.ok_or(ControlError::Stopped)??)
     }
 
-    /// Builds engines and the scanner where they are to be others.
+    /// Starts a parser and builds the scanner where they are to be others.
     async fn prepare(&self, config: Config) -> Result<Prepared, job::Error> {
         let old = self.config.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for (differs, key) in [
@@ -379,11 +405,10 @@ impl job::Service for Service {
         }
         let differ = config.gate.packets != old.gate.packets
             || config.gate.signatures != old.gate.signatures;
-        let engine =
-            if differ { Some(Engine::new(&inspect::settings(&config.gate))?) } else { None };
+        let names = if differ { Some(namer::open(&self.program, &config.gate)?) } else { None };
         let scanner = managed::differs(old.gate.scan.as_ref(), config.gate.scan.as_ref())
             .then(|| managed::scanner(&config.gate, deliver(self.asks.clone())));
-        Ok(Prepared { config, engine, scanner })
+        Ok(Prepared { config, names, scanner })
     }
 
     /// Puts up the shapers that limits need.
@@ -394,10 +419,10 @@ impl job::Service for Service {
     }
 
     /// Flows keep their labels and are judged again; rules that the operator gave end.
-    async fn finish(&self, Prepared { config, engine, scanner }: Prepared) {
-        *self.config.lock().unwrap_or_else(PoisonError::into_inner) = config.clone();
+    async fn finish(&self, prepared: Prepared) {
+        *self.config.lock().unwrap_or_else(PoisonError::into_inner) = prepared.config.clone();
         // A gate that has stopped meanwhile has nothing to put in force.
-        let _ = self.ask(|reply| Ask::Reload(Box::new((config, engine, scanner)), reply)).await;
+        let _ = self.ask(|reply| Ask::Reload(Box::new(prepared), reply)).await;
     }
 
     /// Shapers that no limit needs go with the thread's next round.

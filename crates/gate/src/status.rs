@@ -44,6 +44,9 @@ pub struct Status {
     pub rules: Vec<RuleStatus>,
     /// Files, messages, and packets that wait for verdicts.
     pub files: FileCounts,
+    /// The processes that read packets, by name.
+    #[serde(default)]
+    pub parsers: BTreeMap<String, ParserStatus>,
     /// Info-hashes of torrents that are refused for a file in them, the latest first.
     #[serde(default)]
     pub torrents: Vec<String>,
@@ -155,6 +158,23 @@ pub struct FileCounts {
     pub released: u64,
     /// Packets that waited and never went on.
     pub dropped: u64,
+}
+
+/// A process that reads packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ParserStatus {
+    /// Its number; none while it is not there.
+    pub pid: Option<u32>,
+    /// Whether Landlock keeps it from files, beside seccomp.
+    pub landlock: bool,
+    /// How often it ended by itself, or could not be started.
+    pub died: u64,
+    /// How often it was killed as it did not answer in time.
+    pub hung: u64,
+    /// How often it was killed as its answer made no sense.
+    pub refused: u64,
+    /// Flows that it had when it failed, and that came while it was not there.
+    pub lost_flows: u64,
 }
 
 /// A class of a limit.

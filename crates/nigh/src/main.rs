@@ -4,5 +4,6 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    nigh::commands::main()
+    // The gate starts this program again for its parsers.
+    gate::parser::run::main().unwrap_or_else(nigh::commands::main)
 }

@@ -21,13 +21,14 @@ use crate::{
 };
 pub use calls::Calls;
 use calls::History;
+use serde::{Deserialize, Serialize};
 use std::{
     fmt,
     net::{IpAddr, SocketAddr},
 };
 
 /// How much is kept, and for how long.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Bounds {
     /// Sockets at which peers were announced to listen, some 150 bytes each; a quarter of that for nodes of
     /// distributed hash tables beside.

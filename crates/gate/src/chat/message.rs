@@ -1,14 +1,14 @@
 //! What the readers of chat protocols find.
 
 use classify::flow::Side;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 
 /// Longest text, name or address that a message carries on, in bytes; what is longer is cut there.
 pub const MAX_TEXT: usize = 4096;
 
 /// The protocols that are read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Protocol {
     /// RFC 2812.
@@ -18,7 +18,7 @@ pub enum Protocol {
 }
 
 /// One chat event.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Message {
     /// The protocol.
     pub protocol: Protocol,
@@ -33,7 +33,7 @@ pub struct Message {
 }
 
 /// The event. Passwords and other credentials never are in it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Event {
     /// A message between people.
     Text(String),

@@ -1,6 +1,6 @@
 //! The names that engines give flows: those that rules can ask for.
 
-use crate::files::ANNOUNCED;
+use crate::event::ANNOUNCED;
 use classify::{
     application::Application,
     label::{Category, UNKNOWN},

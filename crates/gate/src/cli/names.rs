@@ -1,6 +1,6 @@
 //! The names that a shell offers for arguments of `nigh gate`.
 
-use crate::{files::ANNOUNCED, policy::RuntimeRule};
+use crate::{event::ANNOUNCED, policy::RuntimeRule};
 use classify::{application::Application, label::UNKNOWN, ndpi_names};
 use serde_json::Value;
 

@@ -10,7 +10,7 @@
 
 use super::{Ahead, Protocol, transfers::Transfers};
 use crate::{
-    event::{Event, Expectation, FileNamed, Promise, Promised, TransferId},
+    event::{ANNOUNCED, Event, Expectation, FileNamed, Promise, Promised, TransferId},
     file_name, file_type,
 };
 use classify::flow::{Flow, Side};
@@ -23,7 +23,7 @@ use std::{
 const LINE: usize = 1 << 12;
 
 /// What announced flows are called.
-pub(crate) const DATA: &str = "ftp-data";
+const DATA: &str = ANNOUNCED[0];
 
 /// A control connection.
 #[derive(Debug)]
@@ -157,7 +157,13 @@ impl Control {
 
 fn announce(client: IpAddr, server: SocketAddr, promise: Arc<Promise>, transfers: &mut Transfers) {
     let client = Some(client);
-    transfers.emit(Event::Expect(Expectation { client, server, application: DATA, promise }));
+    transfers.emit(Event::Expect(Expectation {
+        client,
+        server,
+        application: DATA,
+        number: 0,
+        promise,
+    }));
 }
 
 impl Protocol for Control {

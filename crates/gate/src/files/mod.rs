@@ -22,8 +22,8 @@ mod gather;
 use classify::flow::Side;
 use transfers::Transfers;
 
-/// What flows are called that others announce.
-pub(crate) const ANNOUNCED: [&str; 2] = [ftp::DATA, talk::DATA];
+/// The applications whose flows announce others.
+pub(crate) const ANNOUNCERS: [&str; 3] = ["ftp", "ftp_control", "irc"];
 
 /// What a direction will bring next, as its parser sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 use super::{Ahead, Protocol, transfers::Transfers};
 use crate::{
     chat::{self, Reader},
-    event::{Event, Expectation, Promise, Promised},
+    event::{ANNOUNCED, Event, Expectation, Promise, Promised},
 };
 use classify::flow::Side;
 use std::{
@@ -13,7 +13,7 @@ use std::{
 };
 
 /// What announced flows are called.
-pub(crate) const DATA: &str = "dcc";
+const DATA: &str = ANNOUNCED[1];
 
 /// A flow of a chat protocol.
 #[derive(Debug)]
@@ -44,6 +44,7 @@ fn expect(
         client: None,
         server,
         application: DATA,
+        number: 0,
         promise: Arc::new(Promise { file }),
     }));
 }

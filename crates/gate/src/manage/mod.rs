@@ -66,6 +66,21 @@ impl Manager {
         Some(Self::of(protocol, settings))
     }
 
+    /// Whether there is something to manage in flows of this application.
+    pub fn reads(application: &str, transport: Transport) -> bool {
+        match transport {
+            Transport::Udp => application == "bittorrent",
+            Transport::Tcp => {
+                let known =
+                    ["gnutella", "bittorrent", "edonkey", "directconnect", "ftp", "ftp_control"];
+                known.contains(&application)
+                    || application == "http"
+                    || application.starts_with("http.")
+                    || Talk::new(application).is_some()
+            }
+        }
+    }
+
     /// A manager for a flow that another one announced ([`Event::Expect`]).
     pub fn expected(expectation: &Expectation, flow: &Flow, settings: &Settings) -> Self {
         let promise = std::sync::Arc::clone(&expectation.promise);

@@ -115,3 +115,30 @@ impl Bench {
         self.manager.hold_from(side).map(|from| self.next[index(side)].wrapping_sub(from))
     }
 }
+
+#[test]
+fn what_is_read_is_known_without_a_manager() {
+    let udp = Flow { transport: Transport::Udp, ..flow() };
+    for application in [
+        "http",
+        "http.video",
+        "gnutella",
+        "bittorrent",
+        "edonkey",
+        "directconnect",
+        "ftp",
+        "ftp_control",
+        "irc",
+        "xmpp",
+        "jabber",
+        "tls",
+        "ftp-data",
+        "unknown",
+        "",
+    ] {
+        for flow in [flow(), udp] {
+            let is_managed = Manager::new(application, &flow, &Settings::default()).is_some();
+            assert_eq!(Manager::reads(application, flow.transport), is_managed, "{application}");
+        }
+    }
+}

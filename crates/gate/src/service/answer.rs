@@ -6,17 +6,23 @@ use super::{
     id::Id,
     kernel,
     managed::Managers,
-    problems::{FULL, LOST, MISSED, SCANNER, SHARED},
+    problems::{FULL, LOST, MISSED, PARSER, SCANNER, SHARED},
     worker::Worker,
 };
 use crate::{
     audit::Audit,
     config::Deny,
     control::{By, FlowName, FlowsOrder, MAX_ROWS, TopOrder},
+    parser::{
+        Parser,
+        contents::Contents,
+        link::{self, Link},
+        names::Names,
+    },
     policy::Verdict,
     status::{
-        CLSACT, Copies, FileCounts, FlowCounts, FlowRow, LimitStatus, Packets, RuleStatus, Status,
-        TCX, TopRow, TopStatus, Why,
+        CLSACT, Copies, FileCounts, FlowCounts, FlowRow, LimitStatus, Packets, ParserStatus,
+        RuleStatus, Status, TCX, TopRow, TopStatus, Why,
     },
 };
 use classify::flow::Flow;
@@ -68,6 +74,8 @@ impl Worker {
         "clamd is unavailable, slow or refuses, or not all of them could be read: see the log, and gate.scan",
         managers.counts.unscanned,
     );
+        let failures = core.inspect().link().counts().sum() + managers.link().counts().sum();
+        problems.grows(PARSER, "it is started again; gate.on_failure decided its flows", failures);
         problems.grows(SHARED, "further hosts share a rate", core.classes().shared);
         let audit = audit.as_ref().map(Audit::status);
         if let Some(audit) = &audit {
@@ -136,6 +144,10 @@ impl Worker {
                 .chain(policy.file_rules().map(rule("file", &counts.files)))
                 .collect(),
             files: files(managers),
+            parsers: BTreeMap::from([
+                (Names::NAME.to_owned(), parser(core.inspect().link(), counts.lost)),
+                (Contents::NAME.to_owned(), parser(managers.link(), managers.counts.lost)),
+            ]),
             torrents: managers.torrents.refused().take(MAX_TORRENTS).collect(),
             audit,
             limits: core.classes().list().map(limit).collect(),
@@ -209,6 +221,13 @@ impl Worker {
         let (label, inspected) = (entry.label().cloned(), entry.inspected);
         Ok(Why { row, label, counted, inspected, limit, file })
     }
+}
+
+/// How a parser's process is.
+fn parser<P: Parser>(link: &Link<P>, lost_flows: u64) -> ParserStatus {
+    let link::Counts { died, hung, refused } = link.counts();
+    let landlock = link.confinement().landlock;
+    ParserStatus { pid: link.pid(), landlock, died, hung, refused, lost_flows }
 }
 
 /// What was done with files, messages and packets that wait for verdicts.

@@ -1,8 +1,8 @@
 //! The gate's metrics, names `nigh_gate_*`.
 
-use crate::status::{LimitStatus, Status};
+use crate::status::{LimitStatus, ParserStatus, Status};
 use job::metrics::{Metrics, rows};
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
 /// Adds all metrics.
 pub(super) fn collect(status: &Status, metrics: &mut Metrics<'_>) -> fmt::Result {
@@ -103,7 +103,24 @@ pub(super) fn collect(status: &Status, metrics: &mut Metrics<'_>) -> fmt::Result
             .iter()
             .map(|rule| ([("rule", rule.name.as_str()), ("of", rule.of.as_str())], rule.count)),
     )?;
+    parsers(&status.parsers, metrics)?;
     limits(&status.limits, metrics)
+}
+
+fn parsers(parsers: &BTreeMap<String, ParserStatus>, metrics: &mut Metrics<'_>) -> fmt::Result {
+    metrics.counters(
+        "nigh_gate_parser_failures",
+        "Failures of the processes that read packets",
+        parsers.iter().flat_map(|(name, parser)| {
+            [("died", parser.died), ("hung", parser.hung), ("refused", parser.refused)]
+                .map(|(kind, count)| ([("parser", name.as_str()), ("kind", kind)], count))
+        }),
+    )?;
+    metrics.counters(
+        "nigh_gate_parser_lost_flows",
+        "Flows that were decided unread because such a process had failed",
+        parsers.iter().map(|(name, parser)| ([("parser", name.as_str())], parser.lost_flows)),
+    )
 }
 
 fn packets(status: &Status, metrics: &mut Metrics<'_>) -> fmt::Result {

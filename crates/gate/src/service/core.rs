@@ -24,7 +24,7 @@ pub(super) use flow::{
 use super::{classes::Classes, id::Id, labels::Labels};
 use crate::{
     audit::End,
-    config::MAX_PACKETS,
+    config::{MAX_PACKETS, OnFailure},
     policy::{Decision, Moment, Policy, Verdict},
 };
 use classify::{
@@ -45,19 +45,21 @@ pub(super) trait Inspect {
     type State;
     /// Begins with a flow; `begins` are the sequence numbers of the client's and the server's SYN.
     fn begin(&mut self, flow: &Flow, begins: [Option<u32>; 2]) -> Self::State;
-    /// Looks at a packet.
+    /// Looks at a packet; none when nobody can.
     fn packet(
         &mut self,
         flow: &Flow,
         state: &mut Self::State,
         packet: &Packet<'_>,
-    ) -> Classification;
+    ) -> Option<Classification>;
     /// How many packets with payload are worth copying of a flow that has no name yet.
     fn wants(&self, state: &Self::State) -> u32;
-    /// Says what it can of a flow of which no more packets come.
-    fn give_up(&mut self, flow: &Flow, state: &mut Self::State) -> Classification;
+    /// Says what it can of a flow of which no more packets come; none when nobody can.
+    fn give_up(&mut self, flow: &Flow, state: &mut Self::State) -> Option<Classification>;
     /// Whether further packets are of use though the flow has a name, for what they reveal of others.
     fn learns(&self, state: &Self::State) -> bool;
+    /// Whether all that it remembered was lost since this was asked last.
+    fn was_lost(&mut self) -> bool;
 }
 
 /// Bounds of what is remembered.
@@ -70,6 +72,8 @@ pub(super) struct Bounds {
     /// Silence after which a flow is forgotten.
     pub(super) idle_tcp_ns: u64,
     pub(super) idle_udp_ns: u64,
+    /// What becomes of flows at which nobody can look.
+    pub(super) on_failure: OnFailure,
 }
 
 /// All flows.
@@ -148,6 +152,26 @@ impl<L: Inspect> Core<L> {
     /// Whether there are more commands for the kernel, or may be.
     pub(super) fn has_acts(&self) -> bool {
         !self.commands.is_empty() || !self.unjudged.is_empty()
+    }
+
+    pub(super) const fn inspect(&self) -> &L {
+        &self.inspect
+    }
+
+    pub(super) const fn inspect_mut(&mut self) -> &mut L {
+        &mut self.inspect
+    }
+
+    /// What looks at packets, and what it remembers of a flow at whose packets it is to look.
+    pub(super) fn inspecting(&mut self, id: &Id) -> (&mut L, Option<&mut L::State>, bool) {
+        let entry = self.flows.get_mut(id);
+        let is_new = entry.is_none();
+        let state = entry.and_then(|entry| match &mut entry.phase {
+            Phase::Inspecting(state) => Some(&mut **state),
+            Phase::Decided(decided) => decided.learning.as_deref_mut(),
+        });
+        let looks = is_new || state.is_some();
+        (&mut self.inspect, state, looks)
     }
 
     pub(super) fn counts(&self) -> &Counts {
@@ -244,9 +268,8 @@ impl<L: Inspect> Core<L> {
         self.bounds = bounds;
     }
 
-    /// Other engines look at packets from here on; flows that are inspected begin again.
-    pub(super) fn set_inspect(&mut self, inspect: L) {
-        self.inspect = inspect;
+    /// Others look at packets from here on; flows that are inspected begin again.
+    pub(super) fn begin_again(&mut self) {
         for entry in self.flows.values_mut() {
             match &mut entry.phase {
                 Phase::Inspecting(state) => **state = self.inspect.begin(&entry.flow, [None; 2]),
@@ -282,7 +305,8 @@ impl<L: Inspect> Core<L> {
         entry.seen_ns = now_ns;
         match &mut entry.phase {
             Phase::Inspecting(state) => match self.inspect.packet(&entry.flow, state, packet) {
-                Classification::Pending => {
+                None => self.lose(id),
+                Some(Classification::Pending) => {
                     let wants = self.inspect.wants(state);
                     if wants > entry.budget {
                         entry.budget = wants;
@@ -291,8 +315,8 @@ impl<L: Inspect> Core<L> {
                     }
                     return PacketVerdict::Pass;
                 }
-                Classification::Known(label) => self.judge(id, Some(label), false),
-                Classification::Unknown => self.judge(id, None, false),
+                Some(Classification::Known(label)) => self.judge(id, Some(label), false),
+                Some(Classification::Unknown) => self.judge(id, None, false),
             },
             Phase::Decided(decided) => {
                 if let Some(state) = &mut decided.learning {
@@ -424,7 +448,9 @@ impl<L: Inspect> Core<L> {
                     self.counts.evicted += 1;
                 } else {
                     self.counts.ended_undecided += 1;
-                    if let Classification::Known(label) = self.inspect.give_up(&entry.flow, state) {
+                    if let Some(Classification::Known(label)) =
+                        self.inspect.give_up(&entry.flow, state)
+                    {
                         bump(&mut self.counts.classified, &label.application);
                         entry.phase = Phase::Decided(Box::new(Decided::passed(Some(label))));
                     }

@@ -1,5 +1,6 @@
 //! What can go wrong with a running gate: one error for each operation.
 
+use crate::parser::link::LinkError;
 use datapath::{
     gate::{AttachError, OpenError},
     shaper,
@@ -19,8 +20,8 @@ pub enum StartError {
     #[error("gate.limit: {0}")]
     Shaper(#[from] shaper::Error),
     /// What looks at packets.
-    #[error(transparent)]
-    Engine(#[from] classify::OpenError),
+    #[error("cannot start a parser: {0}")]
+    Parser(#[from] LinkError),
     /// Held packets cannot be sent on.
     #[error("cannot open a socket for held packets: {0}")]
     Injector(io::Error),
@@ -64,8 +65,8 @@ pub enum ReloadError {
     #[error("gate.limit: {0}")]
     Shaper(#[from] shaper::Error),
     /// What looks at packets.
-    #[error(transparent)]
-    Engine(#[from] classify::OpenError),
+    #[error("cannot start a parser: {0}")]
+    Parser(#[from] LinkError),
     /// The gate has stopped.
     #[error("the gate has stopped")]
     Stopped,

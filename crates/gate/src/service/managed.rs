@@ -9,6 +9,7 @@
 
 mod files;
 mod flow;
+mod reading;
 #[cfg(test)]
 mod tests;
 mod torrents;
@@ -23,9 +24,13 @@ use crate::{
     audit::Kind,
     chat,
     config::{FileAction, GateConfig},
-    event::{Event, Expectation, Settings, TransferId},
+    event::{Expectation, Settings, TransferId},
     files::http::Http,
     manage::Manager,
+    parser::{
+        contents::{Contents, Kept, Now, What},
+        link::Link,
+    },
     policy::{Moment, Policy},
     scan::{
         self, Failed, Report, Scanner,
@@ -39,7 +44,8 @@ use classify::{
 };
 use datapath::gate::{Held, Manage};
 use files::UNREAD;
-use flow::{Kept, Managed, Transfer, Waiting};
+use flow::{Managed, Transfer, Waiting};
+use reading::Reading;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -96,6 +102,8 @@ pub(super) struct Counts {
     pub(super) without_names: u64,
     pub(super) released: u64,
     pub(super) dropped: u64,
+    /// Flows that were no longer read, as the parser had failed.
+    pub(super) lost: u64,
 }
 
 /// A flow that is managed from here on.
@@ -140,6 +148,7 @@ pub(super) struct Managers {
     settling: FxHashMap<Id, Settling>,
     expected: VecDeque<(Expectation, u64)>,
     settings: Settings,
+    reading: Reading,
     scanner: Option<Scanner>,
     scan_fails: Failed,
     jobs: FxHashMap<u64, (Id, TransferId)>,
@@ -166,7 +175,12 @@ pub(super) fn scanner(
 
 impl Managers {
     /// No flows yet; `folder` is where torrents are put together.
-    pub(super) fn new(config: &GateConfig, scanner: Option<Scanner>, folder: PathBuf) -> Self {
+    pub(super) fn new(
+        config: &GateConfig,
+        scanner: Option<Scanner>,
+        folder: PathBuf,
+        parser: Link<Contents>,
+    ) -> Self {
         let mut managers = Self {
             flows: FxHashMap::default(),
             first: FxHashMap::default(),
@@ -176,6 +190,7 @@ impl Managers {
             settling: FxHashMap::default(),
             expected: VecDeque::new(),
             settings: Settings::default(),
+            reading: Reading::new(parser),
             scanner: None,
             scan_fails: Failed::Pass,
             jobs: FxHashMap::default(),
@@ -191,14 +206,11 @@ impl Managers {
     }
 
     /// Another configuration is in force: what is held of managed flows follows it.
-    pub(super) fn configured(&mut self, _: &Around<'_>, commands: &mut Vec<WorkerCommand>) {
-        let ids: Vec<Id> = self.flows.keys().copied().collect();
-        for id in ids {
-            if let Some(managed) = self.flows.get_mut(&id) {
-                managed.manager.hold(self.settings.hold);
-            }
-            self.settle(&id, commands);
+    pub(super) fn configured(&mut self, around: &Around<'_>, commands: &mut Vec<WorkerCommand>) {
+        for managed in self.flows.values() {
+            self.reading.ask(managed.number, What::Hold(self.settings.hold));
         }
+        self.exchange(around, commands);
     }
 
     /// Takes another configuration, before [`Managers::configured`].
@@ -259,13 +271,7 @@ impl Managers {
             return;
         }
         self.first_bytes += packet.payload.len();
-        first.packets.push(Kept {
-            from: packet.from,
-            at_ns: packet.at_ns,
-            tcp: packet.tcp,
-            payload: packet.payload.to_vec(),
-            length: packet.length,
-        });
+        first.packets.push(Kept::new(packet));
     }
 
     /// The first packets that were kept of a flow.
@@ -302,12 +308,9 @@ impl Managers {
             return;
         }
         self.begin(new, around, commands);
-        if !interrupted {
-            self.settle(&id, commands);
-        } else if self.flows.contains_key(&id) {
+        if interrupted && self.flows.contains_key(&id) {
             self.unread(&id, around, commands);
-            self.settle(&id, commands);
-        } else if self.settings.hold {
+        } else if interrupted && self.settings.hold {
             self.counts.unscanned += 1;
             if self.scan_fails == Failed::Refuse {
                 commands.push(WorkerCommand::Refuse(
@@ -341,18 +344,35 @@ impl Managers {
         };
         let http =
             || now.is_some_and(begins) || first.packets.iter().any(|kept| begins(&kept.packet()));
-        let named = match expectation {
-            Some(expectation) => Some(Manager::expected(expectation, &flow, &self.settings)),
-            // Trackers and web seeds.
-            None if application == torrents::APPLICATION && http() => None,
-            None => Manager::new(&application, &flow, &self.settings),
+        // Trackers and web seeds.
+        let over_http = application == torrents::APPLICATION && http();
+        let is_read = !over_http && Manager::reads(&application, flow.transport);
+        let carrier = match expectation {
+            Some(_) => None,
+            None if is_read => None,
+            None if http() => Some(HTTP),
+            None => return,
         };
-        let (manager, carrier) = match named {
-            Some(manager) => (Some(manager), None),
-            None if http() => (Manager::new(HTTP, &flow, &self.settings), Some(HTTP)),
-            None => (None, None),
+        if !wanted {
+            return;
+        }
+        let number = self.reading.number(id);
+        let begin = What::Begin {
+            sockets: flow,
+            application: carrier.unwrap_or(&application).to_owned(),
+            promise: expectation.map(|expectation| expectation.number),
+            syns,
+            hold: self.settings.hold,
+            hash: self.settings.hash,
         };
-        let Some(manager) = manager.filter(|_| wanted) else { return };
+        self.reading.ask(number, begin);
+        // Until the parser has answered: all is copied, and held if anything is.
+        let hold = now.filter(|_| self.settings.hold).map(waiting::begins);
+        let sent = [0, 1].map(|side| {
+            let hold_from = hold.map(|hold| hold[side]);
+            Manage { copy: true, hold_from, ..Manage::default() }
+        });
+        commands.push(WorkerCommand::Manage(flow, sent));
         let managed = Managed {
             flow,
             internal,
@@ -360,32 +380,25 @@ impl Managers {
             began_ns,
             application,
             carrier,
-            manager: Box::new(manager),
-            sent: Default::default(),
+            number,
+            now: Now::default(),
+            asks: false,
+            sent,
             waiting: VecDeque::new(),
             transfers: BTreeMap::new(),
             seen_ns: around.now_ns,
             asked: false,
             unread: false,
             pauses: 0,
-            read: [0; 2],
             moved_ns: around.now_ns,
         };
-        let full = self.flows.len() >= MAX_MANAGED;
+        let full = self.flows.len() >= MAX_MANAGED || !self.reading.is_ready();
         self.flows.insert(id, managed);
         if full || first.missed {
             self.unread(&id, around, commands);
         }
         if full {
-            self.forget(&id, around);
-        }
-        // Where each side begins is known from its SYN: what comes of it is held from its first byte on.
-        for (from, begin) in [Side::Client, Side::Server].into_iter().zip(syns) {
-            if let Some(sequence) = begin {
-                let tcp = Some(Tcp { sequence, acknowledgement: 0, flags: Tcp::SYN });
-                let syn = Packet { at_ns: 0, from, tcp, payload: &[], length: 0 };
-                self.packet(id, &syn, None, around, commands);
-            }
+            self.release_unread(&id, commands);
         }
         for kept in &first.packets {
             self.packet(id, &kept.packet(), None, around, commands);
@@ -410,84 +423,66 @@ impl Managers {
         };
         managed.seen_ns = around.now_ns;
         managed.asked = false;
-        let mut over = None;
-        let end = match packet.tcp {
-            Some(tcp) => {
-                let more = u32::from(tcp.has(Tcp::FIN)) + u32::from(tcp.has(Tcp::SYN));
-                Some(tcp.sequence.wrapping_add(packet.length).wrapping_add(more))
+        let (mut number, mut over) = (None, None);
+        let end = packet.tcp.map(|tcp| {
+            let more = u32::from(tcp.has(Tcp::FIN)) + u32::from(tcp.has(Tcp::SYN));
+            tcp.sequence.wrapping_add(packet.length).wrapping_add(more)
+        });
+        if let Some(held) = held {
+            let again = |waiting: &Waiting| {
+                end.is_some()
+                    && (waiting.from, waiting.end) == (packet.from, end)
+                    && waiting.held.bytes() >= held.bytes()
+            };
+            if managed.waiting.iter().take(MAX_AGAIN).any(again) {
+                // Sent again because it waits; the first one goes on.
+                self.counts.dropped += 1;
+            } else if self.waiting_bytes + held.bytes() > MAX_WAITING {
+                over = Some(held);
+            } else {
+                self.waiting_bytes += held.bytes();
+                self.waiting.insert(id);
+                let token = self.reading.token();
+                number = Some(token);
+                managed.waiting.push_back(Waiting { from: packet.from, end, number: token, held });
             }
-            None => managed.manager.token(packet),
-        };
-        match (held, end) {
-            (Some(held), Some(end)) => {
-                let again = |waiting: &Waiting| {
-                    (waiting.from, waiting.end) == (packet.from, end)
-                        && waiting.held.bytes() >= held.bytes()
-                };
-                if managed.waiting.iter().take(MAX_AGAIN).any(again) {
-                    // Sent again because it waits; the first one goes on.
-                    self.counts.dropped += 1;
-                } else if self.waiting_bytes + held.bytes() > MAX_WAITING {
-                    over = Some(held);
-                } else {
-                    self.waiting_bytes += held.bytes();
-                    self.waiting.insert(id);
-                    managed.waiting.push_back(Waiting { from: packet.from, end, held });
-                }
-            }
-            (Some(held), None) => commands.push(WorkerCommand::Release(held)),
-            (None, _) => {}
         }
-        let mut events = Vec::new();
-        managed.manager.packet(packet, &mut events);
-        let read = managed.manager.read();
-        if read != managed.read {
-            (managed.read, managed.moved_ns) = (read, around.now_ns);
-        }
-        self.events(id, events, around, commands);
+        let what = What::Packet { packet: *packet, held: number };
+        self.reading.packet(managed.number, &managed.application, what);
         if let Some(held) = over {
+            // By what is in it the flow may be refused.
+            self.exchange(around, commands);
             self.overloaded(id, held, around, commands);
         }
     }
 
     /// A flow is over, or refused: what waits of it never goes on.
-    pub(super) fn forget(&mut self, id: &Id, around: &Around<'_>) {
+    pub(super) fn forget(&mut self, id: &Id) {
         self.take_first(id);
         self.torrents.forget(id);
         self.settling.remove(id);
         let Some(mut managed) = self.flows.remove(id) else { return };
-        let mut events = Vec::new();
-        managed.manager.finish(&mut events);
-        for event in events {
-            if let Event::FileEnded { transfer, bytes, complete, missed, sha256 } = event
-                && let Some(file) = managed.transfers.get_mut(&transfer)
-            {
-                file.ended = Some(Ended { bytes, complete, missed, sha256 });
-            }
-        }
-        for side in [Side::Client, Side::Server] {
-            around.log.losses(&managed.subject(around), side, managed.manager.losses(side));
-        }
         for number in managed.transfers.values().filter_map(|file| file.number) {
             self.jobs.remove(&number);
         }
-        let open: Vec<TransferId> = managed.transfers.keys().copied().collect();
-        for transfer in open {
-            managed.log(transfer, around);
-        }
-        for waiting in managed.waiting {
+        for waiting in std::mem::take(&mut managed.waiting) {
             self.waiting_bytes -= waiting.held.bytes();
             self.counts.dropped += 1;
         }
         self.waiting.remove(id);
+        // Whoever scans them is told that nothing more comes.
+        for file in managed.transfers.values_mut() {
+            file.job = None;
+        }
+        self.reading.finish(managed);
     }
 
     /// Forgets what is there no more.
-    pub(super) fn retain(&mut self, lives: impl Fn(&Id) -> bool, around: &Around<'_>) {
+    pub(super) fn retain(&mut self, lives: impl Fn(&Id) -> bool) {
         let ids = self.flows.keys().chain(self.first.keys());
         let gone: Vec<Id> = ids.filter(|id| !lives(id)).copied().collect();
         for id in gone {
-            self.forget(&id, around);
+            self.forget(&id);
         }
     }
 }

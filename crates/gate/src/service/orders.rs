@@ -19,6 +19,7 @@ impl Worker {
         for held in released {
             waited.entry(*held.key()).or_default().push(held);
         }
+        self.core.lose_forgotten();
         while self.core.has_acts() {
             for command in self.core.commands() {
                 let flow = self.perform(command);

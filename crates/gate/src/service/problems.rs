@@ -18,6 +18,7 @@ pub(super) struct Problems {
     shared: u64,
     unscanned: u64,
     lost: u64,
+    parser: u64,
 }
 
 impl Problems {
@@ -37,6 +38,7 @@ impl Problems {
             MISSED => &mut self.missed,
             SCANNER => &mut self.unscanned,
             LOST => &mut self.lost,
+            PARSER => &mut self.parser,
             _ => &mut self.shared,
         };
         if count > std::mem::replace(before, count) {
@@ -54,4 +56,5 @@ pub(super) const FULL: &str = "the table of decided flows is full";
 pub(super) const MISSED: &str = "packets were not inspected";
 pub(super) const SCANNER: &str = "files were not scanned";
 pub(super) const LOST: &str = "records of the audit log are lost";
+pub(super) const PARSER: &str = "a process that reads packets failed";
 pub(super) const SHARED: &str = "all classes of limits are in use";

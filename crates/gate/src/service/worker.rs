@@ -2,19 +2,20 @@
 //! the kernel, and answers the operator in between.
 
 use super::{
-    ControlError, ReloadError,
+    ControlError, Prepared, ReloadError,
     attempts::Attempts,
     beat::Beat,
     clock::moment,
-    core::{Bounds, Core, News, PacketVerdict},
+    core::{Bounds, Core, News},
     id::Id,
-    inspect,
     internal::Internal,
     kernel,
     managed::{self, Around, Managers, NewFlow, WorkerCommand},
+    namer::Namer,
     problems::Problems,
     records::{self, Log},
     rounds::Rounds,
+    seen::{Seen, What, part},
     shape::Shapers,
 };
 use crate::{
@@ -23,11 +24,10 @@ use crate::{
     config::{Config, GateConfig, OnFailure},
     control::Request,
     policy::{Policy, RuntimeAction, RuntimeRule},
-    scan::{Report, Scanner},
+    scan::Report,
     status::{Status, render_rule},
 };
 use arc_swap::ArcSwap;
-use classify::Engine;
 use datapath::{
     clock::monotonic_ns,
     gate::{Gate, Held, Injector, Pace, Reader, Rules, Table},
@@ -65,7 +65,7 @@ pub(super) enum Ask {
     Refresh(oneshot::Sender<()>),
     /// Puts up what a configuration needs, before it is in force.
     Prepare(bool, oneshot::Sender<Result<(), ReloadError>>),
-    Reload(Box<(Config, Option<Engine>, Option<Option<Scanner>>)>, oneshot::Sender<()>),
+    Reload(Box<Prepared>, oneshot::Sender<()>),
     /// The scanner's.
     Report(Report),
     Stop,
@@ -75,7 +75,7 @@ pub(super) enum Ask {
 pub(super) struct Worker {
     pub(super) gate: Gate,
     pub(super) table: Table,
-    pub(super) core: Core<Engine>,
+    pub(super) core: Core<Namer>,
     pub(super) managers: Managers,
     pub(super) log: Log,
     pub(super) audit: Option<Audit>,
@@ -107,6 +107,7 @@ pub(super) fn bounds(config: &GateConfig) -> Bounds {
         packets: config.packets.into(),
         idle_tcp_ns: ns(config.idle_tcp),
         idle_udp_ns: ns(config.idle_udp),
+        on_failure: config.on_failure,
     }
 }
 
@@ -135,7 +136,7 @@ pub(super) fn has_limits(config: &GateConfig, rules: &[RuntimeRule]) -> bool {
 }
 
 /// Does what follows from what managers found; the packets that go on then are added to `released`.
-fn perform(commands: Vec<WorkerCommand>, core: &mut Core<Engine>, released: &mut Vec<Held>) {
+fn perform(commands: Vec<WorkerCommand>, core: &mut Core<Namer>, released: &mut Vec<Held>) {
     for command in commands {
         match command {
             WorkerCommand::Release(held) => released.push(held),
@@ -172,6 +173,7 @@ impl Worker {
                 self.publish();
             }
             self.manage(Managers::rest);
+            self.core.inspect_mut().keep();
             if let Err(error) = self.read(&mut reader) {
                 self.problems.report("packets cannot be read", &error);
                 std::thread::sleep(POLL);
@@ -202,57 +204,29 @@ impl Worker {
         };
         // Nor is a packet that is held.
         let gather = if holds(&config.gate) { Duration::ZERO } else { GATHER };
-        let (mut commands, mut released) = (Vec::new(), Vec::new());
+        let mut seen = Vec::new();
         let count = reader.read(Pace { timeout, gather, most: MOST }, |record| {
-            let (flow, internal, packet) = kernel::packet(&record);
-            let id = Id::of(&flow);
-            if let Some(ended) = &record.ended {
-                managers.forget(&id, &around);
-                core.restarted(&kernel::counted(&record.key, ended, now_ns));
-            } else if record.is_broken() {
-                core.broken(&flow, record.number);
-                commands.extend(Held::of(&record).map(WorkerCommand::Release));
-            } else {
-                let held = Held::of(&record);
-                let new = core.flow(&id).is_none();
-                let expected = if new { managers.expects(&flow, now_ns) } else { None };
-                if let Some(expectation) = &expected {
-                    core.announced(&flow, internal, inspect::announced(expectation));
-                }
-                let undecided = new || core.is_undecided(&id);
-                match core.packet(&flow, internal, kernel::begins(&record), &packet) {
-                    PacketVerdict::Drop => {
-                        managers.counts.dropped += u64::from(held.is_some());
-                        managers.forget(&id, &around);
-                    }
-                    PacketVerdict::Pass if core.is_undecided(&id) => {
-                        managers.keep(id, &packet);
-                        commands.extend(held.map(WorkerCommand::Release));
-                    }
-                    PacketVerdict::Pass => {
-                        if undecided && let Some(entry) = core.flow(&id) {
-                            let label = entry.label().cloned();
-                            let (flow, began_ns) = (entry.flow, entry.began_ns);
-                            let new = NewFlow {
-                                flow,
-                                internal,
-                                label,
-                                began_ns,
-                                expectation: expected.as_ref(),
-                                syns: kernel::begins(&record),
-                                now: Some(&packet),
-                            };
-                            managers.begin(new, &around, &mut commands);
-                            if held.is_some() {
-                                managers.settle_in(id, flow, &packet, &mut commands);
-                            }
-                        }
-                        managers.packet(id, &packet, held, &around, &mut commands);
-                    }
+            seen.push(Seen::of(&record, now_ns));
+        })?;
+        let (mut commands, mut released) = (Vec::new(), Vec::new());
+        let mut seen = seen.into_iter().peekable();
+        while seen.peek().is_some() {
+            let part = part(&mut seen);
+            for one in part.iter().filter(|one| matches!(one.what, What::Packet(_))) {
+                let (namer, known, looks) = core.inspecting(&one.id);
+                if looks {
+                    namer.foresee(&one.flow, one.begins, known, one.packet.packet());
                 }
             }
+            core.inspect_mut().look();
+            for one in part {
+                one.take(core, managers, &around, &mut commands);
+                perform(std::mem::take(&mut commands), core, &mut released);
+            }
+            core.inspect_mut().looked();
+            managers.exchange(&around, &mut commands);
             perform(std::mem::take(&mut commands), core, &mut released);
-        })?;
+        }
         // Unless more is to be read at once.
         if count < MOST {
             managers.settled(&mut commands);
@@ -268,7 +242,9 @@ impl Worker {
         let policy = core.policy().clone();
         let (moment, now_ns) = (core.moment(), monotonic_ns());
         let (mut commands, mut released) = (Vec::new(), Vec::new());
-        what(managers, &Around { policy: &policy, moment, now_ns, log }, &mut commands);
+        let around = Around { policy: &policy, moment, now_ns, log };
+        what(managers, &around, &mut commands);
+        managers.exchange(&around, &mut commands);
         perform(commands, core, &mut released);
         self.carry_out(released);
     }
@@ -301,6 +277,7 @@ impl Worker {
             };
             managers.adopt(new, interrupted, &around, &mut commands);
         }
+        managers.exchange(&around, &mut commands);
         let mut released = Vec::new();
         perform(commands, core, &mut released);
         self.carry_out(released);
@@ -312,7 +289,12 @@ impl Worker {
         let policy = core.policy().clone();
         let (moment, now_ns) = (core.moment(), core.now_ns());
         let around = Around { policy: &policy, moment, now_ns, log };
-        managers.retain(|id| core.flow(id).is_some() && !core.refuses(id), &around);
+        managers.retain(|id| core.flow(id).is_some() && !core.refuses(id));
+        let mut commands = Vec::new();
+        managers.exchange(&around, &mut commands);
+        let mut released = Vec::new();
+        perform(commands, core, &mut released);
+        self.carry_out(released);
     }
 
     /// Writes down the outcome of flows.
@@ -361,8 +343,7 @@ impl Worker {
                 let _ = reply.send(result.map_err(ReloadError::Shaper));
             }
             Ask::Reload(prepared, reply) => {
-                let (config, engine, scanner) = *prepared;
-                self.reload(config, engine, scanner);
+                self.reload(*prepared);
                 let _ = reply.send(());
             }
             Ask::Report(report) => self.manage(|managers, around, commands| {
@@ -379,7 +360,7 @@ impl Worker {
     }
 
     /// Puts another configuration in force; rules added at run time end.
-    fn reload(&mut self, config: Config, engine: Option<Engine>, scanner: Option<Option<Scanner>>) {
+    fn reload(&mut self, Prepared { config, names, scanner }: Prepared) {
         let bypass = config.gate.bypass;
         if bypass != self.config.gate.bypass {
             self.bypass(bypass);
@@ -387,8 +368,9 @@ impl Worker {
         self.config = config;
         self.runtime_rules.clear();
         self.core.set_bounds(bounds(&self.config.gate));
-        if let Some(engine) = engine {
-            self.core.set_inspect(engine);
+        if let Some(names) = names {
+            self.core.inspect_mut().replace(names);
+            self.core.begin_again();
         }
         if let Some(scanner) = scanner {
             self.manage(|managers, around, commands| {
@@ -499,7 +481,7 @@ impl Worker {
 
     /// Writes down what is known. Flows go on in the kernel, and the next process writes of them.
     fn stop(mut self) {
-        self.manage(|managers, around, _| managers.retain(|_| false, around));
+        self.manage(|managers, _, _| managers.retain(|_| false));
         self.news();
         drop(self.audit.take());
     }

@@ -17,6 +17,21 @@ fn rate(bits_per_second: u64) -> String {
     Rate(bits_per_second).rounded()
 }
 
+/// The processes that read packets.
+fn parsers(status: &Status) -> String {
+    let mut out = String::new();
+    for (name, parser) in &status.parsers {
+        let pid = parser.pid.map_or("not running".to_owned(), |pid| format!("process {pid}"));
+        let files = if parser.landlock { "seccomp and Landlock" } else { "seccomp, no Landlock" };
+        let _ = writeln!(
+            out,
+            "parser {name}: {pid} ({files}); {} died, {} hung, {} refused, {} flows lost",
+            parser.died, parser.hung, parser.refused, parser.lost_flows
+        );
+    }
+    out
+}
+
 /// The whole status, for `nigh status` and `nigh gate status`.
 pub fn render(status: &Status) -> String {
     let mut out = String::new();
@@ -62,6 +77,7 @@ pub fn render(status: &Status) -> String {
         "inspected: {} packets, {} missed, {} skipped for a wrong checksum",
         copies.read, copies.missed, copies.bad_checksum
     );
+    out.push_str(&parsers(status));
     let files = &status.files;
     if files.managed + files.seen + files.messages > 0 {
         let _ = writeln!(

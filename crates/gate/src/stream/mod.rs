@@ -28,6 +28,7 @@ pub(crate) use budget::Share;
 
 use classify::packet::Tcp;
 use early::Early;
+use serde::{Deserialize, Serialize};
 
 /// Bytes ahead of the expected one from which on a segment is not believed: a
 /// quarter of the range of sequence numbers.
@@ -49,7 +50,7 @@ pub enum Piece<'a> {
 }
 
 /// What went wrong in a direction, in exact numbers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Losses {
     /// Bytes that came twice and differed.
     pub conflicts: u64,

@@ -3,9 +3,10 @@
 //! BEP 3 (metainfo, the `info` dictionary), BEP 52 (version 2: `file tree`, SHA-256). The info-hash is
 //! that of the `info` dictionary's text as it stands, and so needs a strict reader.
 
-use crate::file_name;
+use crate::{bounded::at_most, file_name};
 use classify::p2p::bencode::{self, Dict, Value};
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, SHA256, digest};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::{iter, sync::Arc};
 
 /// Bytes of metadata that are read; those of the largest torrents known have some ten megabytes.
@@ -15,7 +16,7 @@ pub const MAX: usize = 16 << 20;
 const FILES: usize = 20_000;
 
 /// A torrent, by its metadata.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Torrent {
     /// Its info-hash of version 1; of a torrent of version 2 alone the beginning of the other, which
     /// stands for it in handshakes (BEP 52).
@@ -25,6 +26,7 @@ pub struct Torrent {
     /// Its name: that of its file, or of the folder of its files.
     pub name: String,
     /// Its files, in the order of their content.
+    #[serde(deserialize_with = "files")]
     pub files: Vec<File>,
     /// Bytes of a piece.
     pub piece: u32,
@@ -32,8 +34,12 @@ pub struct Torrent {
     pub pieces: Vec<[u8; 20]>,
 }
 
+fn files<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<File>, D::Error> {
+    at_most::<_, _, FILES>(deserializer)
+}
+
 /// A file of a torrent.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct File {
     /// Its path below the torrent's name, `/` between its parts; of a single file its name.
     pub path: String,
@@ -87,6 +93,20 @@ impl Torrent {
             return None;
         }
         Some(Self { hash, hash_v2, name, files, piece, pieces })
+    }
+
+    /// Whether it is as [`Torrent::of_info`] makes them, when it comes from another process.
+    pub(crate) fn is_sound(&self) -> bool {
+        let mut at = 0;
+        let follows = |file: &File| {
+            let fits = file.at == at && file.size < 1 << 50;
+            at = file.at.saturating_add(file.size);
+            fits
+        };
+        self.piece > 0
+            && self.files.iter().all(follows)
+            && (self.pieces.is_empty()
+                || self.pieces.len() as u64 == self.size().div_ceil(u64::from(self.piece)))
     }
 
     /// The same torrent by each info-hash that a handshake may name it by (BEP 52).

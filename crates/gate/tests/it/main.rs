@@ -5,6 +5,7 @@
 
 mod captures;
 mod ipfix;
+mod parsers;
 mod recordings;
 mod root;
 mod secrets;

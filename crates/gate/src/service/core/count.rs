@@ -85,11 +85,13 @@ impl<L: Inspect> Core<L> {
             Some(Entry { flow, inspected_ns, phase: Phase::Inspecting(state), .. })
                 if spent && *inspected_ns + LATE_NS < now_ns =>
             {
-                let label = match self.inspect.give_up(flow, state) {
-                    Classification::Known(label) => Some(label),
-                    Classification::Pending | Classification::Unknown => None,
-                };
-                self.judge(id, label, true);
+                match self.inspect.give_up(flow, state) {
+                    None => self.lose(id),
+                    Some(Classification::Known(label)) => self.judge(id, Some(label), true),
+                    Some(Classification::Pending | Classification::Unknown) => {
+                        self.judge(id, None, true);
+                    }
+                }
                 self.adopted.push((id, false));
             }
             Some(_) => {}

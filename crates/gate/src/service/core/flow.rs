@@ -190,6 +190,8 @@ pub(in crate::service) struct Counts {
     /// Ones in whose place others are inspected.
     pub(in crate::service) evicted: u64,
     pub(in crate::service) full: u64,
+    /// Ones that `on_failure` decided, as nobody could look at them.
+    pub(in crate::service) lost: u64,
     pub(in crate::service) inspected: u64,
     /// Packets that were not inspected, as their checksum is wrong.
     pub(in crate::service) bad_checksum: u64,

@@ -5,7 +5,7 @@ use super::{
     flow::{ByFile, Decided, Entry, FlowAction, KernelCommand, News, Phase, bump},
 };
 use crate::{
-    config::Deny,
+    config::{Deny, OnFailure},
     policy::{Decision, Question, Verdict},
     service::id::Id,
 };
@@ -16,6 +16,9 @@ use classify::{
 
 /// Flows that are judged at once.
 const AT_ONCE: usize = 1024;
+
+/// The rule of flows at which nobody could look.
+const ON_FAILURE: &str = "gate.on_failure";
 
 /// Set in the number of a label when a file in the flow was refused.
 pub(super) const BY_FILE: u32 = 1 << 31;
@@ -40,6 +43,40 @@ impl<L: Inspect> Core<L> {
                     self.judge(id, label, false);
                 }
             }
+        }
+    }
+
+    /// Nobody can look at a flow: `on_failure` decides it.
+    pub(super) fn lose(&mut self, id: Id) {
+        self.counts.lost += 1;
+        let verdict = match self.bounds.on_failure {
+            OnFailure::Pass => Verdict::Pass,
+            OnFailure::Drop => Verdict::Refuse(Deny::Drop),
+        };
+        let decision = Decision { verdict, rule: Some(ON_FAILURE.into()), counted: Vec::new() };
+        self.put(id, None, decision, true);
+        // What is in it may have to be read, too.
+        self.adopted.push((id, true));
+    }
+
+    /// If what looks at packets has forgotten all flows, those that are inspected are decided.
+    pub(in crate::service) fn lose_forgotten(&mut self) {
+        if !self.inspect.was_lost() {
+            return;
+        }
+        let mut lost = Vec::new();
+        for (id, entry) in &mut self.flows {
+            match &mut entry.phase {
+                Phase::Inspecting(_) => lost.push(*id),
+                Phase::Decided(decided) => {
+                    if decided.learning.take().is_some() {
+                        self.commands.push(KernelCommand::Manage { flow: entry.flow });
+                    }
+                }
+            }
+        }
+        for id in lost {
+            self.lose(id);
         }
     }
 
@@ -145,7 +182,8 @@ impl<L: Inspect> Core<L> {
             bump(&mut self.counts.classified, application);
         }
         // What a file was refused for is no reason to refuse the next connection.
-        let refuses_again = decision.rule.is_some();
+        let is_logged = decision.rule.is_some();
+        let refuses_again = is_logged && decision.rule.as_deref() != Some(ON_FAILURE);
         if notify || !same {
             let flow = entry.flow;
             let number_of_label = label.as_ref().map_or(0, |label| self.labels.number(label));
@@ -160,7 +198,7 @@ impl<L: Inspect> Core<L> {
                 if refuses_again {
                     self.commands.push(KernelCommand::Refuse { flow, deny });
                 }
-                if let (Some(news), true) = (&mut self.news, refuses_again) {
+                if let (Some(news), true) = (&mut self.news, is_logged) {
                     news.push(News::Refused {
                         flow,
                         began_ns: entry.began_ns,

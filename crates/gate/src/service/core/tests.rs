@@ -12,8 +12,8 @@ use classify::{
 use std::{net::SocketAddr, sync::Arc};
 
 /// Reads the application from the payload: `=name` names it, `~name` is what it is when no more comes, `?`
-/// says that nobody ever will.
-struct Reader;
+/// says that nobody ever will, `!` that nobody can look. With `true` all was forgotten.
+struct Reader(bool);
 
 impl Inspect for Reader {
     type State = Option<Label>;
@@ -26,23 +26,33 @@ impl Inspect for Reader {
         if state.is_some() { 32 } else { 8 }
     }
 
-    fn give_up(&mut self, _: &Flow, state: &mut Self::State) -> Classification {
-        state.take().map_or(Classification::Unknown, Classification::Known)
+    fn give_up(&mut self, _: &Flow, state: &mut Self::State) -> Option<Classification> {
+        Some(state.take().map_or(Classification::Unknown, Classification::Known))
     }
 
     fn learns(&self, _: &Self::State) -> bool {
         false
     }
 
-    fn packet(&mut self, _: &Flow, state: &mut Self::State, packet: &Packet<'_>) -> Classification {
+    fn was_lost(&mut self) -> bool {
+        std::mem::take(&mut self.0)
+    }
+
+    fn packet(
+        &mut self,
+        _: &Flow,
+        state: &mut Self::State,
+        packet: &Packet<'_>,
+    ) -> Option<Classification> {
         let named = |name| label(&String::from_utf8_lossy(name));
         match packet.payload {
-            [b'=', name @ ..] => return Classification::Known(named(name)),
-            [b'?'] => return Classification::Unknown,
+            [b'!'] => return None,
+            [b'=', name @ ..] => return Some(Classification::Known(named(name))),
+            [b'?'] => return Some(Classification::Unknown),
             [b'~', name @ ..] => *state = Some(named(name)),
             _ => {}
         }
-        Classification::Pending
+        Some(Classification::Pending)
     }
 }
 
@@ -94,10 +104,16 @@ fn policy(text: &str) -> Arc<Policy> {
     Arc::new(Policy::new(&config, &[]))
 }
 
+const BOUNDS: Bounds = Bounds {
+    undecided: 10,
+    packets: 8,
+    idle_tcp_ns: 3600 * SECOND,
+    idle_udp_ns: 60 * SECOND,
+    on_failure: OnFailure::Pass,
+};
+
 fn core(text: &str, moment: Moment) -> Core<Reader> {
-    let bounds =
-        Bounds { undecided: 10, packets: 8, idle_tcp_ns: 3600 * SECOND, idle_udp_ns: 60 * SECOND };
-    Core::new(Reader, policy(text), bounds, Labels::default(), moment, false)
+    Core::new(Reader(false), policy(text), BOUNDS, Labels::default(), moment, false)
 }
 
 fn flow(port: u16) -> Flow {
@@ -254,8 +270,8 @@ fn what_the_kernel_has_no_more_is_forgotten_here_too() {
 fn flows_of_an_earlier_process_are_taken_over_with_their_labels() {
     let mut labels = Labels::default();
     let number = labels.number(&label("edonkey"));
-    let bounds = Bounds { undecided: 10, packets: 8, idle_tcp_ns: u64::MAX, idle_udp_ns: u64::MAX };
-    let mut core = Core::new(Reader, policy(RULES), bounds, labels, NOON, false);
+    let bounds = Bounds { idle_tcp_ns: u64::MAX, idle_udp_ns: u64::MAX, ..BOUNDS };
+    let mut core = Core::new(Reader(false), policy(RULES), bounds, labels, NOON, false);
     core.begin_round();
     core.count(&Counted { label: number, ..counted(flow(1), 9) }, SECOND);
     core.count(&counted(flow(2), 9), SECOND);
@@ -456,25 +472,32 @@ impl Inspect for Pupil {
         8
     }
 
-    fn give_up(&mut self, _: &Flow, _: &mut bool) -> Classification {
-        Classification::Unknown
+    fn give_up(&mut self, _: &Flow, _: &mut bool) -> Option<Classification> {
+        Some(Classification::Unknown)
+    }
+
+    fn was_lost(&mut self) -> bool {
+        false
     }
 
     fn learns(&self, state: &bool) -> bool {
         *state
     }
 
-    fn packet(&mut self, _: &Flow, state: &mut bool, packet: &Packet<'_>) -> Classification {
+    fn packet(
+        &mut self,
+        _: &Flow,
+        state: &mut bool,
+        packet: &Packet<'_>,
+    ) -> Option<Classification> {
         *state = packet.payload != b"last";
-        Classification::Known(label("directconnect"))
+        Some(Classification::Known(label("directconnect")))
     }
 }
 
 #[test]
 fn what_is_learnt_and_what_is_managed_of_a_flow_do_not_undo_each_other() {
-    let bounds =
-        Bounds { undecided: 10, packets: 8, idle_tcp_ns: 3600 * SECOND, idle_udp_ns: 60 * SECOND };
-    let mut core = Core::new(Pupil, policy(RULES), bounds, Labels::default(), NOON, false);
+    let mut core = Core::new(Pupil, policy(RULES), BOUNDS, Labels::default(), NOON, false);
     let send = |core: &mut Core<Pupil>, payload: &[u8]| {
         let packet = Packet { at_ns: 0, from: Side::Client, tcp: None, payload, length: 100 };
         core.packet(&flow(1), Side::Client, [None; 2], &packet)
@@ -509,4 +532,33 @@ fn a_flow_of_which_more_is_worth_a_look_is_watched_for_longer() {
     assert_eq!(core.commands(), [KernelCommand::Watch { flow: flow(1), packets: 32 }]);
     send(&mut core, &flow(1), b"more");
     assert_eq!(core.commands(), [], "it is sent once");
+}
+
+#[test]
+fn flows_at_which_nobody_can_look_are_decided_by_on_failure_and_counted() {
+    for (on_failure, verdict, action) in [
+        (OnFailure::Pass, PacketVerdict::Pass, FlowAction::Pass),
+        (OnFailure::Drop, PacketVerdict::Drop, FlowAction::Refuse(Deny::Drop)),
+    ] {
+        let mut core = core(RULES, NOON);
+        core.set_bounds(Bounds { on_failure, ..BOUNDS });
+        assert_eq!(send(&mut core, &flow(1), b"!"), verdict);
+        assert_eq!(core.commands(), [decide(flow(1), action, 0, 0)]);
+        // One that was named before keeps its name, one of which nothing is known any more has none.
+        send(&mut core, &flow(2), b"=http");
+        send(&mut core, &flow(3), b"the beginning");
+        core.commands();
+        core.lose_forgotten();
+        assert!(!core.has_acts());
+        core.inspect_mut().0 = true;
+        core.lose_forgotten();
+        assert_eq!(core.commands(), [decide(flow(3), action, 0, 0)]);
+        assert_eq!((core.counts().lost, core.sizes()), (2, (0, 3)));
+        let rule = |port| core.flow(&Id::of(&flow(port))).unwrap();
+        let decided = |port| match &rule(port).phase {
+            Phase::Decided(decided) => decided.rule().map(str::to_owned),
+            Phase::Inspecting(_) => None,
+        };
+        assert_eq!((decided(2), decided(3).as_deref()), (None, Some("gate.on_failure")));
+    }
 }

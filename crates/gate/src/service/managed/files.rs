@@ -9,13 +9,13 @@ use crate::{
     audit::{Cause, Finding},
     config::FileAction,
     event::{Event, FileNamed, FileVerdict, TransferId},
+    parser::contents::What,
     scan::{
         Failed, Job, Report,
         clamd::{Failure, ScanResult},
     },
     service::{core::ByFile, id::Id},
 };
-use std::collections::VecDeque;
 
 /// What flows are refused by of which files passed unseen.
 pub(super) const UNREAD: &str = "gate.scan";
@@ -29,8 +29,7 @@ impl Managers {
         around: &Around<'_>,
         commands: &mut Vec<WorkerCommand>,
     ) {
-        let mut queue = VecDeque::from(events);
-        while let Some(event) = queue.pop_front() {
+        for event in events {
             let Some(managed) = self.flows.get_mut(&id) else { return };
             match event {
                 Event::FileNamed(mut named) => {
@@ -73,14 +72,10 @@ impl Managers {
                         let subject = managed.subject(around);
                         let cause = if unscanned { Cause::Unscanned } else { Cause::File };
                         around.log.refused(subject, &rule, cause(name.clone()));
-                        self.refuse(&id, &rule, Some(name), around, commands);
+                        self.refuse(&id, &rule, Some(name), commands);
                         return;
                     }
-                    let mut more = Vec::new();
-                    managed.manager.answer(transfer, decision, &mut more);
-                    for event in more.into_iter().rev() {
-                        queue.push_front(event);
-                    }
+                    self.reading.ask(managed.number, What::Answer(transfer, decision));
                 }
                 Event::Content { transfer, bytes } => {
                     let file = managed.transfers.get_mut(&transfer);
@@ -190,7 +185,7 @@ impl Managers {
         {
             let cause = Cause::Unscanned("not seen".into());
             around.log.refused(managed.subject(around), UNREAD, cause);
-            self.refuse(id, UNREAD, None, around, commands);
+            self.refuse(id, UNREAD, None, commands);
         }
     }
 
@@ -207,8 +202,7 @@ impl Managers {
         let Some((id, transfer)) = self.jobs.get(&report.job).copied() else { return };
         if let Some(mark) = report.pause {
             if let Some(managed) = self.flows.get_mut(&id) {
-                managed.manager.cleared(transfer, mark);
-                self.settle(&id, commands);
+                self.reading.ask(managed.number, What::Cleared(transfer, mark));
             }
             return;
         }
@@ -267,16 +261,15 @@ impl Managers {
             if matches!(finding, Finding::Failed(_)) {
                 around.log.refused(subject, &rule, Cause::Unscanned(name.clone()));
             }
-            self.refuse(&id, &rule, Some(name), around, commands);
+            self.refuse(&id, &rule, Some(name), commands);
             return;
         }
         file.action = FileAction::Allow;
         let over = file.ended.is_some();
-        managed.manager.allow(transfer);
+        self.reading.ask(managed.number, What::Allow(transfer));
         if over {
             managed.log(transfer, around);
         }
-        self.settle(&id, commands);
     }
 
     pub(super) fn refuse(
@@ -284,11 +277,10 @@ impl Managers {
         id: &Id,
         rule: &str,
         file: Option<String>,
-        around: &Around<'_>,
         commands: &mut Vec<WorkerCommand>,
     ) {
         let flow = self.flows.get(id).map(|managed| managed.flow);
-        self.forget(id, around);
+        self.forget(id);
         let by = ByFile { rule: rule.to_owned(), file };
         commands.extend(flow.map(|flow| WorkerCommand::Refuse(flow, by)));
     }

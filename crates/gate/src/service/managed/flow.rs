@@ -4,41 +4,19 @@ use super::{Around, Ended, WorkerCommand};
 use crate::{
     config::FileAction,
     event::{FileNamed, Interest, TransferId},
-    manage::Manager,
+    parser::contents::Now,
     policy::FileQuestion,
     scan::Job,
 };
 use classify::{
     flow::{Flow, Side},
     label::Label,
-    packet::{Packet, Tcp},
 };
 use datapath::gate::{Held, Manage, WINDOW};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Bytes over which sequence numbers are compared: a quarter of their range.
 const FAR: u32 = 1 << 30;
-
-/// A packet that is kept.
-pub(super) struct Kept {
-    pub(super) from: Side,
-    pub(super) at_ns: u64,
-    pub(super) tcp: Option<Tcp>,
-    pub(super) payload: Vec<u8>,
-    pub(super) length: u32,
-}
-
-impl Kept {
-    pub(super) fn packet(&self) -> Packet<'_> {
-        Packet {
-            at_ns: self.at_ns,
-            from: self.from,
-            tcp: self.tcp,
-            payload: &self.payload,
-            length: self.length,
-        }
-    }
-}
 
 /// A file in a flow.
 pub(super) struct Transfer {
@@ -52,10 +30,12 @@ pub(super) struct Transfer {
     pub(super) ended: Option<Ended>,
 }
 
-/// A packet that waits: who sent it, and the sequence number behind it.
+/// A packet that waits: who sent it, the sequence number behind it (none of a datagram), and the number by
+/// which the parser knows it.
 pub(super) struct Waiting {
     pub(super) from: Side,
-    pub(super) end: u32,
+    pub(super) end: Option<u32>,
+    pub(super) number: u64,
     pub(super) held: Held,
 }
 
@@ -67,7 +47,12 @@ pub(super) struct Managed {
     pub(super) application: String,
     /// What carries it, where that is something else: HTTP under a name of the operator's.
     pub(super) carrier: Option<&'static str>,
-    pub(super) manager: Box<Manager>,
+    /// Its number for the parser.
+    pub(super) number: u32,
+    /// How it stands, as the parser said last.
+    pub(super) now: Now,
+    /// Whether the parser waits for an answer.
+    pub(super) asks: bool,
     pub(super) sent: [Manage; 2],
     pub(super) waiting: VecDeque<Waiting>,
     pub(super) transfers: BTreeMap<TransferId, Transfer>,
@@ -77,8 +62,7 @@ pub(super) struct Managed {
     pub(super) unread: bool,
     /// Verdicts on beginnings that were asked for.
     pub(super) pauses: u32,
-    /// How far it was read, and since when.
-    pub(super) read: [u64; 2],
+    /// Since when it was read so far.
     pub(super) moved_ns: u64,
 }
 
@@ -117,6 +101,14 @@ impl Managed {
         (decision.action, rule.map(str::to_owned))
     }
 
+    /// Writes down what is open; it is over.
+    pub(super) fn close(&mut self, around: &Around<'_>) {
+        let open: Vec<TransferId> = self.transfers.keys().copied().collect();
+        for transfer in open {
+            self.log(transfer, around);
+        }
+    }
+
     /// Writes down a file that is over.
     pub(super) fn log(&mut self, transfer: TransferId, around: &Around<'_>) {
         let Some(file) = self.transfers.remove(&transfer) else { return };
@@ -127,15 +119,13 @@ impl Managed {
 
     /// Whether the kernel does already what is wanted of it.
     pub(super) fn was_sent(&self, wanted: &[Manage; 2]) -> bool {
-        let next = [Side::Client, Side::Server].map(|side| self.manager.sequence(side));
-        (0..2).all(|side| does(self.sent[side], wanted[side], next[side]))
+        (0..2).all(|side| does(self.sent[side], wanted[side], self.now.sequence[side]))
     }
 
     /// From where on packets of each side are held, and what is copied of them.
     pub(super) fn wants(&self) -> ([Option<u32>; 2], [Manage; 2]) {
-        let manager = &self.manager;
-        let hold = [manager.hold_from(Side::Client), manager.hold_from(Side::Server)];
-        let [client, server] = manager.interests();
+        let hold = self.now.hold_from;
+        let [client, server] = self.now.interests;
         let manage = |interest, hold_from| match interest {
             Interest::Nothing => Manage { hold_from, ..Manage::default() },
             Interest::All => Manage { copy: true, hold_from, ..Manage::default() },

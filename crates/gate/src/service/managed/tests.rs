@@ -1,9 +1,10 @@
 //! Managed flows fed with packets that wait, and with verdicts as the scanner gives them.
 
+mod batches;
 mod later;
 
 use super::*;
-use crate::config::Day;
+use crate::{config::Day, parser::link::Program};
 use classify::{
     flow::Transport,
     label::{Category, Certainty, Engine},
@@ -31,6 +32,11 @@ fn config(text: &str) -> GateConfig {
     let config: GateConfig = toml::from_str(&format!("internal = [\"eth1\"]\n{text}")).unwrap();
     assert_eq!(config.problems(), []);
     config
+}
+
+/// A parser in this thread.
+pub(super) fn parser() -> Link<Contents> {
+    Link::open(Program::Here, ()).unwrap()
 }
 
 fn flow(port: u16) -> Flow {
@@ -90,7 +96,7 @@ impl Bench {
         let config = config(text);
         let scanner = scanner(&config, |_| {});
         let mut bench = Self {
-            managers: Managers::new(&config, scanner, "/nonexistent".into()),
+            managers: Managers::new(&config, scanner, "/nonexistent".into(), parser()),
             policy: Policy::new(&config, &[]),
             log: Log::new(None, 0),
             flow: flow(40_000),
@@ -105,7 +111,9 @@ impl Bench {
 
     fn with(&mut self, what: impl FnOnce(&mut Managers, &Around<'_>, &mut Vec<WorkerCommand>)) {
         let Self { managers, policy, log, now_ns, commands, .. } = self;
-        what(managers, &Around { policy, moment: MOMENT, now_ns: *now_ns, log }, commands);
+        let around = Around { policy, moment: MOMENT, now_ns: *now_ns, log };
+        what(managers, &around, commands);
+        managers.exchange(&around, commands);
     }
 
     fn begin(&mut self) {
@@ -143,7 +151,7 @@ impl Bench {
         let end = sequence.wrapping_add(length).wrapping_add(u32::from(flags & Tcp::FIN != 0));
         self.next[from as usize] = end;
         let Some(managed) = self.managers.flows.get(&id) else { return };
-        let hold_from = managed.manager.hold_from(from);
+        let hold_from = managed.now.hold_from[from as usize];
         let holds = hold_from.is_none_or(|hold| end.wrapping_sub(hold).cast_signed() > 0);
         let held = (holds && self.managers.settings.hold).then(|| held(&flow, from, bytes));
         let packet = Packet { at_ns: 0, from, tcp, payload: bytes, length };
@@ -515,5 +523,25 @@ fn an_audit_reads_no_more_than_it_writes() {
         let bench = Bench::of(application, &audit(what));
         assert_eq!(bench.managers.len(), usize::from(managed), "{application} {what}");
         assert_eq!(bench.managers.settings.hash, hash, "{what}");
+    }
+}
+
+#[test]
+fn without_the_parser_flows_go_on_unread_or_are_refused_and_the_next_ones_are_read() {
+    for (on_failure, passes) in [("pass", true), ("refuse", false)] {
+        let mut bench = Bench::new(&format!("{SCAN}on_failure = \"{on_failure}\"\n"));
+        response(&mut bench);
+        bench.managers.reading.fail();
+        bench.with(Managers::rest);
+        assert_eq!(bench.outcome(), if passes { (10, false) } else { (0, true) });
+        let Counts { lost, unscanned, .. } = bench.managers.counts;
+        assert_eq!((lost, unscanned, bench.waits()), (1, 1, 0));
+        assert!(bench.managers.flows.is_empty());
+        // The verdict comes too late, and another flow is read from its beginning.
+        bench.report(0, 30, None, ScanResult::Clean);
+        bench.flow = flow(40_001);
+        bench.next = [100, u32::MAX - 50];
+        bench.begin();
+        response(&mut bench);
     }
 }

@@ -13,6 +13,7 @@ use crate::{
     config::FileAction,
     event::{FileHash, FileNamed, FileVerdict, TransferId},
     file_type::{self, Kind},
+    parser::contents::What,
     policy::FileQuestion,
     scan::{
         Failed, Report,
@@ -230,8 +231,8 @@ impl Managers {
                 file.named.size = Some(torrent.size());
                 if action == FileAction::Scan && can_scan {
                     (file.action, file.rule) = (action, rule);
-                    managed.manager.revise(transfer, FileVerdict::Scan);
-                    self.settle(&id, commands);
+                    let scan = What::Revise(transfer, FileVerdict::Scan);
+                    self.reading.ask(managed.number, scan);
                 }
             }
         }
@@ -264,7 +265,7 @@ impl Managers {
         if outcome.awaits.is_empty()
             && let Some(managed) = self.flows.get_mut(&id)
         {
-            managed.manager.cleared(part, u64::MAX);
+            self.reading.ask(managed.number, What::Cleared(part, u64::MAX));
         }
         if outcome.dropped {
             self.torrent_unscanned(id, transfer, why, around, commands);
@@ -321,7 +322,7 @@ impl Managers {
             rule.and_then(|rule| around.policy.file_rule(rule)).unwrap_or_default().to_owned();
         let scan = Scan { whole, rule, named, subject };
         match action {
-            FileAction::Allow => self.torrent_passes(&scan.whole, commands),
+            FileAction::Allow => self.torrent_passes(&scan.whole),
             FileAction::Deny => {
                 self.counts.denied += 1;
                 self.torrent_refused(&scan, false, around, commands);
@@ -398,7 +399,7 @@ impl Managers {
         let subject = scan.subject.clone();
         around.log.scanned(subject, &scan.named, bytes, finding, &scan.rule, passes);
         if passes {
-            self.torrent_passes(&scan.whole, commands);
+            self.torrent_passes(&scan.whole);
         } else if found {
             self.torrent_refused(&scan, true, around, commands);
         } else {
@@ -408,12 +409,11 @@ impl Managers {
     }
 
     /// A file may pass: what waited for it goes on.
-    fn torrent_passes(&mut self, whole: &Whole, commands: &mut Vec<WorkerCommand>) {
+    fn torrent_passes(&mut self, whole: &Whole) {
         self.torrents.store.verdict(whole, false);
         for (id, part) in self.torrents.resolved(whole) {
             if let Some(managed) = self.flows.get_mut(&id) {
-                managed.manager.cleared(part, u64::MAX);
-                self.settle(&id, commands);
+                self.reading.ask(managed.number, What::Cleared(part, u64::MAX));
             }
         }
     }
@@ -466,7 +466,7 @@ impl Managers {
         if let Some(cause) = cause {
             around.log.refused(managed.subject(around), rule, cause);
         }
-        self.refuse(id, rule, Some(name.to_owned()), around, commands);
+        self.refuse(id, rule, Some(name.to_owned()), commands);
     }
 }
 

@@ -4,10 +4,11 @@ use super::{Around, Id, Managers, Settling, Transfer, WorkerCommand};
 use crate::{
     config::FileAction,
     event::TransferId,
+    parser::contents::What,
     scan::clamd::{Failure, ScanResult},
 };
 use classify::{
-    flow::{Flow, Side, Transport},
+    flow::{Flow, Side},
     packet::Packet,
 };
 use datapath::gate::{Held, Manage};
@@ -21,6 +22,12 @@ const QUIET_DOUBLES: u32 = 5;
 pub(super) const MAX_SETTLING: u8 = 8;
 /// How long what is missing of a flow with waiting packets is waited for: twice a sender's first timeout.
 const HOLE_NS: u64 = 2_000_000_000;
+
+/// Where client and server begin if nothing came before this packet.
+pub(super) fn begins(packet: &Packet<'_>) -> [u32; 2] {
+    let [own, other] = packet.tcp.map_or([0; 2], |tcp| [tcp.sequence, tcp.acknowledgement]);
+    if packet.from == Side::Client { [own, other] } else { [other, own] }
+}
 
 impl Managers {
     /// Whether any packet waits.
@@ -40,12 +47,8 @@ impl Managers {
         if self.flows.contains_key(&id) {
             return;
         }
-        let (sequence, acknowledgement) =
-            packet.tcp.map_or((0, 0), |tcp| (tcp.sequence, tcp.acknowledgement));
         let hold = |from| Manage { hold_from: Some(from), ..Manage::default() };
-        let [own, other] = [hold(sequence), hold(acknowledgement)];
-        let both = if packet.from == Side::Client { [own, other] } else { [other, own] };
-        commands.push(WorkerCommand::Manage(flow, both));
+        commands.push(WorkerCommand::Manage(flow, begins(packet).map(hold)));
         self.settling.insert(id, Settling { flow, seen: true, batches: 0 });
     }
 
@@ -63,7 +66,7 @@ impl Managers {
 
     /// Says what the kernel is to copy from here on, and releases what nothing holds any more.
     pub(super) fn settle(&mut self, id: &Id, commands: &mut Vec<WorkerCommand>) {
-        let Some(managed) = self.flows.get_mut(id) else { return };
+        let Some(managed) = self.flows.get_mut(id).filter(|managed| !managed.asks) else { return };
         let (hold_from, wanted) = managed.wants();
         if !managed.was_sent(&wanted) {
             managed.sent = wanted;
@@ -71,12 +74,12 @@ impl Managers {
         }
         let mut kept = VecDeque::new();
         for waiting in std::mem::take(&mut managed.waiting) {
-            let behind = |from: u32| waiting.end.wrapping_sub(from).cast_signed() > 0;
-            let waits = match managed.flow.transport {
-                Transport::Tcp => hold_from[waiting.from as usize].is_some_and(behind),
-                Transport::Udp => managed.manager.waits(waiting.from, waiting.end),
+            let is_read = waiting.number <= managed.now.held;
+            let waits = match waiting.end.zip(hold_from[waiting.from as usize]) {
+                Some((end, from)) => end.wrapping_sub(from).cast_signed() > 0,
+                None => managed.now.waits.contains(&waiting.number),
             };
-            if waits {
+            if waits || !is_read {
                 kept.push_back(waiting);
             } else {
                 self.waiting_bytes -= waiting.held.bytes();
@@ -129,33 +132,19 @@ impl Managers {
 
     /// Asks for verdicts on what came of flows that rest while packets wait, and no longer waits for
     /// what does not come.
-    pub(in crate::service) fn rest(
-        &mut self,
-        around: &Around<'_>,
-        commands: &mut Vec<WorkerCommand>,
-    ) {
+    pub(in crate::service) fn rest(&mut self, around: &Around<'_>, _: &mut Vec<WorkerCommand>) {
         let now_ns = around.now_ns;
-        let mut resting = Vec::new();
         for id in &self.waiting {
             let Some(managed) = self.flows.get_mut(id) else { continue };
             let quiet_ns = QUIET_NS << managed.pauses.min(QUIET_DOUBLES);
-            let mut events = Vec::new();
             if !managed.asked && managed.seen_ns + quiet_ns < now_ns {
                 managed.asked = true;
-                managed.manager.pause(&mut events);
-                managed.pauses += u32::from(!events.is_empty());
+                self.reading.ask(managed.number, What::Pause);
             }
             if managed.moved_ns + HOLE_NS < now_ns {
                 managed.moved_ns = now_ns;
-                managed.manager.give_up(&mut events);
-                managed.read = managed.manager.read();
+                self.reading.ask(managed.number, What::GiveUp);
             }
-            if !events.is_empty() {
-                resting.push((*id, events));
-            }
-        }
-        for (id, events) in resting {
-            self.events(id, events, around, commands);
         }
     }
 }

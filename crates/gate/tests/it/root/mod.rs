@@ -1,3 +1,4 @@
 //! What needs root: these tests make network namespaces or load eBPF programs.
 
+mod parsers;
 mod service;

@@ -3,6 +3,7 @@
 
 use gate::{
     config::{Config, GateConfig},
+    parser::link::Program,
     service::{Opened, Service, StartError},
 };
 use job::Service as _;
@@ -40,7 +41,7 @@ impl Scene {
         assert_eq!(gate.problems(), []);
         let config = Config { node: "test".into(), state: self.state.path().into(), gate };
         gate::service::mount(None);
-        self.router.enter(|| Opened::open(config, None))
+        self.router.enter(|| Opened::open(config, None, Program::Here))
     }
 
     fn start(&self, text: &str) -> Result<Service, StartError> {

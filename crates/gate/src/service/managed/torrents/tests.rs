@@ -52,7 +52,12 @@ impl Site {
             let _ = sender.send(report);
         });
         Self {
-            managers: Managers::new(&config, scanner, folder.path().join("torrents")),
+            managers: Managers::new(
+                &config,
+                scanner,
+                folder.path().join("torrents"),
+                managed::tests::parser(),
+            ),
             policy: Policy::new(&config, &[]),
             log: Log::new(None, 0),
             reports,
@@ -67,7 +72,9 @@ impl Site {
     ) -> T {
         let moment = Moment { day: Day::Mon, minute: 0 };
         let around = Around { policy: &self.policy, moment, now_ns: 0, log: &self.log };
-        act(&mut self.managers, &around, &mut self.commands)
+        let done = act(&mut self.managers, &around, &mut self.commands);
+        self.managers.exchange(&around, &mut self.commands);
+        done
     }
 
     /// A connection from this internal port.
@@ -291,7 +298,7 @@ fn a_torrent_without_metadata_follows_what_is_configured_for_what_cannot_be_scan
         let counts = site.managers.counts;
         assert_eq!((counts.scanned, counts.unscanned, counts.without_names), (0, 1, 0));
         assert!(refused == 1 || !site.waits(&peers));
-        site.with(|managers, around, _| managers.forget(&peers.0, around));
+        site.with(|managers, _, _| managers.forget(&peers.0));
         assert!(site.managers.torrents.flows.is_empty());
     }
 }

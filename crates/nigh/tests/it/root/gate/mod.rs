@@ -8,6 +8,7 @@ mod chat;
 mod flood;
 mod http;
 mod killed;
+mod parsers;
 mod peers;
 mod rules;
 mod scanned;
