@@ -46,7 +46,11 @@ fn by_kernel(test: fn(&str)) {
     let nigh = [env!("CARGO_BIN_EXE_nigh"), "mask", "live", "--engine", "kernel", "eth0"];
     let words = ["--policy", "strict", "--write", out.to_str().expect("a name")];
     let done = host.run(&[&nigh[..], &words].concat(), LIMIT).expect("an end");
-    assert!(!done.success() && done.stderr.contains("so it cannot mask packets"), "{}", done.stderr);
+    assert!(
+        !done.success() && done.stderr.contains("so it cannot mask packets"),
+        "{}",
+        done.stderr
+    );
     assert!(!out.exists(), "nothing is written");
 }
 
