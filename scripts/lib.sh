@@ -32,6 +32,15 @@ as_root() {
 	fi
 }
 
+# build_tests FOLDER: builds all that tests need, and notes in the folder what that is, so that they run
+# without asking cargo again.
+build_tests() {
+	mkdir -p "$1"
+	cargo build --workspace --examples --quiet &&
+		cargo nextest list --workspace --list-type binaries-only --message-format json >"$1/binaries.json" &&
+		cargo metadata --format-version 1 >"$1/metadata.json"
+}
+
 # Cargo builds as the user who calls, but what it runs (tests, benchmarks) needs root for network
 # namespaces: cargo puts this in front of the programs that it has built. Without sudo, tests that
 # need root are skipped.

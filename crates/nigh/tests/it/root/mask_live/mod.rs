@@ -1,11 +1,11 @@
 //! `nigh mask live` on the traffic of two hosts: what it gives is what `nigh mask file` makes of a capture of
 //! the same packets.
 
-/// Each of these tests with the kernel as the engine, which takes a cipher there, and with the process.
+/// Each of these tests with the kernel as the engine, and with the process.
 macro_rules! by_both_engines {
     ($($test:ident),* $(,)?) => {
         mod kernel {
-            $(#[test] fn $test() { super::$test("kernel"); })*
+            $(#[test] fn $test() { $crate::root::mask_live::by_kernel(super::$test); })*
         }
         mod process {
             $(#[test] fn $test() { super::$test("process"); })*
@@ -33,6 +33,25 @@ by_both_engines! {
     long_packets_are_masked_to_their_ends,
     files_follow_each_other_also_where_another_user_is_at_home,
     the_end_of_the_interface_is_reported_with_what_was_masked,
+}
+
+/// The kernel as the engine; one without a cipher is refused, with the reason.
+fn by_kernel(test: fn(&str)) {
+    if datapath::kernel::cipher().is_ok() {
+        return test("kernel");
+    }
+    let (host, _other) = hosts();
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("out.pcapng");
+    let nigh = [env!("CARGO_BIN_EXE_nigh"), "mask", "live", "--engine", "kernel", "eth0"];
+    let words = ["--policy", "strict", "--write", out.to_str().expect("a name")];
+    let done = host.run(&[&nigh[..], &words].concat(), LIMIT).expect("an end");
+    assert!(
+        !done.success() && done.stderr.contains("so it cannot mask packets"),
+        "{}",
+        done.stderr
+    );
+    assert!(!out.exists(), "nothing is written");
 }
 
 /// Two hosts that send nothing by themselves.
