@@ -40,7 +40,7 @@ fn a_private_key_is_its_owners_alone() {
     fs::write(&path, made().signing_key.serialize_pem()).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
     private_key(&path).unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
     let error = private_key(&path).unwrap_err().to_string();
     assert!(error.contains(&format!("chmod 600 {}", path.display())), "{error}");
     key(&path).unwrap();

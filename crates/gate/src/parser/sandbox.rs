@@ -183,7 +183,7 @@ impl Parser for Trial {
             3 => ("open a TCP socket", inet(SockType::Stream)),
             4 => ("open a UDP socket", inet(SockType::Datagram)),
             5 => ("open a Unix socket", std::os::unix::net::UnixStream::pair().is_err()),
-            6 => ("start a process", std::process::Command::new("/bin/true").spawn().is_err()),
+            6 => ("start a process", std::process::Command::new("cat").spawn().is_err()),
             7 => ("start a thread", std::thread::Builder::new().spawn(|| {}).is_err()),
             8 => {
                 let parent = nix::unistd::getppid();

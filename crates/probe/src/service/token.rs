@@ -61,7 +61,7 @@ mod tests {
             std::fs::write(&path, text).expect("it is written");
             std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).expect("a mode");
         };
-        write("0123456789abcdef\n", 0o640);
+        write("0123456789abcdef\n", 0o644);
         assert!(matches!(Token::read(&path), Err(TokenError::File(PrivateError::Mode { .. }))));
         let long = "0".repeat(MOST + 1);
         for text in ["", "0123456789abcde", "0123456789 abcdef", &long] {

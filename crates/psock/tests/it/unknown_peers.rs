@@ -164,7 +164,7 @@ fn key_files_are_private_and_whole() {
     assert!(PresharedKey::from_file(&file).unwrap() == key);
     assert!(key.write(&file).is_err(), "a key was overwritten");
     assert_eq!(format!("{key:?}"), "PresharedKey(..)");
-    for mode in [0o640, 0o604, 0o620] {
+    for mode in [0o644, 0o604, 0o620] {
         private(&file, mode);
         let error = PresharedKey::from_file(&file).unwrap_err().to_string();
         assert!(error.contains("chmod 600"), "{error}");
