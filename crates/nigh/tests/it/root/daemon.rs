@@ -573,8 +573,9 @@ fn a_user_with_the_capabilities_of_the_unit_can_run_it() {
     let site = site();
     // Capabilities, and how maps are kept, are read from the unit that operators are given.
     let unit = include_str!("../../../../../contrib/nigh.service");
-    let prepare = unit.lines().find_map(|line| line.strip_prefix("ExecStartPre=+/bin/sh -c '"));
-    let prepare = prepare.and_then(|line| line.strip_suffix('\'')).unwrap();
+    let prepare = unit.lines().find(|line| line.starts_with("ExecStartPre=+")).unwrap();
+    let (_, prepare) = prepare.split_once(" /bin/sh -c '").unwrap();
+    let prepare = prepare.strip_suffix('\'').unwrap();
     let words = unit.lines().find_map(|line| line.strip_prefix("AmbientCapabilities=")).unwrap();
     let words = words.to_lowercase().replace("cap_", "+").replace(' ', ",");
     let folder = tempfile::tempdir().unwrap();
