@@ -206,16 +206,6 @@ impl Reading {
         self.events.extend(events);
     }
 
-    /// Where each side begins is known from its SYN: what comes of it is held from its first byte on.
-    fn syns(&mut self, syns: [Option<u32>; 2]) {
-        for (from, syn) in [Side::Client, Side::Server].into_iter().zip(syns) {
-            if let Some(sequence) = syn {
-                let tcp = Some(Tcp { sequence, acknowledgement: 0, flags: Tcp::SYN });
-                self.packet(&Packet { at_ns: 0, from, tcp, payload: &[], length: 0 }, None);
-            }
-        }
-    }
-
     /// Does one thing, at once or, behind a question, later.
     fn take(&mut self, what: What<'_>) {
         let later = match what {
@@ -345,7 +335,10 @@ impl Parser for Contents {
                         held: Vec::new(),
                         last_held: 0,
                     };
-                    reading.syns(syns);
+                    // What comes of a side is held from its first byte on.
+                    for syn in super::syns(syns) {
+                        reading.packet(&syn, None);
+                    }
                     self.flows.insert(flow, reading);
                 }
                 return;

@@ -22,6 +22,10 @@ pub mod names;
 pub mod run;
 pub mod sandbox;
 
+use classify::{
+    flow::Side,
+    packet::{Packet, Tcp},
+};
 use serde::{Serialize, de::DeserializeOwned};
 
 /// A parser: takes items, gives answers.
@@ -53,6 +57,16 @@ pub trait Parser: Sized {
     /// Whether an answer is one that the parser gives if nobody has taken it over: texts are not too
     /// long, numbers fit each other.
     fn is_sound(answer: &Self::Answer) -> bool;
+}
+
+/// The SYNs of the client and the server with these sequence numbers, as far as they were seen: only packets with
+/// payload are copied out, and a SYN shows where a side's bytes begin.
+fn syns(sequences: [Option<u32>; 2]) -> impl Iterator<Item = Packet<'static>> {
+    let sides = [Side::Client, Side::Server].into_iter().zip(sequences);
+    sides.filter_map(|(from, sequence)| {
+        let tcp = Tcp { sequence: sequence?, acknowledgement: 0, flags: Tcp::SYN };
+        Some(Packet { at_ns: 0, from, tcp: Some(tcp), payload: &[], length: 0 })
+    })
 }
 
 /// Longest text in an answer, beside those of torrents. The parsers' own bounds are far below: an answer that

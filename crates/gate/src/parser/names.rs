@@ -1,12 +1,7 @@
 //! The parser that names flows: the engines of `classify`, by the first packets.
 
-use super::{Parser, fits};
-use classify::{
-    Engine, Settings, State,
-    flow::{Flow, Side},
-    label::Classification,
-    packet::{Packet, Tcp},
-};
+use super::{Parser, fits, syns};
+use classify::{Engine, Settings, State, flow::Flow, label::Classification, packet::Packet};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
@@ -61,15 +56,11 @@ struct Known {
     said: bool,
 }
 
-/// Begins with a flow. Only packets with payload are copied out: the SYN shows where the bytes begin.
+/// Begins with a flow.
 fn begin(engine: &mut Engine, flow: &Flow, begins: [Option<u32>; 2]) -> Known {
     let mut state = State::new();
-    for (from, begin) in [Side::Client, Side::Server].into_iter().zip(begins) {
-        if let Some(sequence) = begin {
-            let tcp = Some(Tcp { sequence, acknowledgement: 0, flags: Tcp::SYN });
-            let syn = Packet { at_ns: 0, from, tcp, payload: &[], length: 0 };
-            let _ = engine.packet(flow, &mut state, &syn);
-        }
+    for syn in syns(begins) {
+        let _ = engine.packet(flow, &mut state, &syn);
     }
     Known { flow: *flow, state, said: false }
 }

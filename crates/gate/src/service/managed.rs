@@ -206,11 +206,10 @@ impl Managers {
     }
 
     /// Another configuration is in force: what is held of managed flows follows it.
-    pub(super) fn configured(&mut self, around: &Around<'_>, commands: &mut Vec<WorkerCommand>) {
+    pub(super) fn configured(&mut self) {
         for managed in self.flows.values() {
             self.reading.ask(managed.number, What::Hold(self.settings.hold));
         }
-        self.exchange(around, commands);
     }
 
     /// Takes another configuration, before [`Managers::configured`].

@@ -24,17 +24,12 @@ use std::{
     sync::mpsc::{Receiver, Sender, channel},
 };
 
-/// The engines' settings from a configuration.
-pub(super) fn settings(config: &GateConfig) -> classify::Settings {
-    config.into()
-}
-
 /// Starts the parser that a configuration asks for.
 ///
 /// # Errors
 /// When it cannot be started.
 pub(super) fn open(program: &Program, config: &GateConfig) -> Result<Link<Names>, LinkError> {
-    Link::open(program.clone(), settings(config))
+    Link::open(program.clone(), config.into())
 }
 
 /// The label of a flow that another one has announced.
@@ -114,7 +109,7 @@ impl Namer {
         &self.link
     }
 
-    /// Starts the parser again if it has to be.
+    /// Starts the parser again if it has to be: once a turn, and not with each request.
     pub(super) fn keep(&mut self) {
         self.link.is_ready();
     }
@@ -177,10 +172,6 @@ impl Namer {
     /// Sends the request; the answers, one to each item of it that is answered.
     fn exchange(&mut self) -> Option<Vec<Answer>> {
         let asked = std::mem::take(&mut self.asked);
-        if !self.link.is_ready() {
-            self.request.clear();
-            return None;
-        }
         let answers = self.link.exchange(&mut self.request)?;
         if !answers.iter().map(|answer| answer.flow).eq(asked) {
             self.link.refuse();

@@ -172,7 +172,7 @@ impl Worker {
             if self.rounds.are_due() && self.part() {
                 self.publish();
             }
-            self.manage(Managers::rest);
+            self.manage(|_, managers, around, _| managers.rest(around.now_ns));
             self.core.inspect_mut().keep();
             if let Err(error) = self.read(&mut reader) {
                 self.problems.report("packets cannot be read", &error);
@@ -237,13 +237,16 @@ impl Worker {
     }
 
     /// Lets the managers do something, and does what follows from it.
-    fn manage(&mut self, what: impl FnOnce(&mut Managers, &Around<'_>, &mut Vec<WorkerCommand>)) {
+    fn manage(
+        &mut self,
+        what: impl FnOnce(&Core<Namer>, &mut Managers, &Around<'_>, &mut Vec<WorkerCommand>),
+    ) {
         let Self { core, managers, log, .. } = self;
         let policy = core.policy().clone();
         let (moment, now_ns) = (core.moment(), monotonic_ns());
         let (mut commands, mut released) = (Vec::new(), Vec::new());
         let around = Around { policy: &policy, moment, now_ns, log };
-        what(managers, &around, &mut commands);
+        what(core, managers, &around, &mut commands);
         managers.exchange(&around, &mut commands);
         perform(commands, core, &mut released);
         self.carry_out(released);
@@ -257,44 +260,30 @@ impl Worker {
     }
 
     fn take_up(&mut self, flows: Vec<(Id, bool)>) {
-        let Self { core, managers, log, .. } = self;
-        let policy = core.policy().clone();
-        let (moment, now_ns) = (core.moment(), core.now_ns());
-        let around = Around { policy: &policy, moment, now_ns, log };
-        let mut commands = Vec::new();
-        for (id, interrupted) in flows {
-            let Some(entry) = core.flow(&id).filter(|_| !core.refuses(&id)) else { continue };
-            let (flow, internal, label) = (entry.flow, entry.internal, entry.label().cloned());
-            let began_ns = entry.began_ns;
-            let new = NewFlow {
-                flow,
-                internal,
-                label,
-                began_ns,
-                expectation: None,
-                syns: [None; 2],
-                now: None,
-            };
-            managers.adopt(new, interrupted, &around, &mut commands);
-        }
-        managers.exchange(&around, &mut commands);
-        let mut released = Vec::new();
-        perform(commands, core, &mut released);
-        self.carry_out(released);
+        self.manage(|core, managers, around, commands| {
+            for (id, interrupted) in flows {
+                let Some(entry) = core.flow(&id).filter(|_| !core.refuses(&id)) else { continue };
+                let (flow, internal, label) = (entry.flow, entry.internal, entry.label().cloned());
+                let began_ns = entry.began_ns;
+                let new = NewFlow {
+                    flow,
+                    internal,
+                    label,
+                    began_ns,
+                    expectation: None,
+                    syns: [None; 2],
+                    now: None,
+                };
+                managers.adopt(new, interrupted, around, commands);
+            }
+        });
     }
 
     /// Forgets managers of flows that are gone or refused.
     pub(super) fn managers_retain(&mut self) {
-        let Self { core, managers, log, .. } = self;
-        let policy = core.policy().clone();
-        let (moment, now_ns) = (core.moment(), core.now_ns());
-        let around = Around { policy: &policy, moment, now_ns, log };
-        managers.retain(|id| core.flow(id).is_some() && !core.refuses(id));
-        let mut commands = Vec::new();
-        managers.exchange(&around, &mut commands);
-        let mut released = Vec::new();
-        perform(commands, core, &mut released);
-        self.carry_out(released);
+        self.manage(|core, managers, _, _| {
+            managers.retain(|id| core.flow(id).is_some() && !core.refuses(id));
+        });
     }
 
     /// Writes down the outcome of flows.
@@ -346,7 +335,7 @@ impl Worker {
                 self.reload(*prepared);
                 let _ = reply.send(());
             }
-            Ask::Report(report) => self.manage(|managers, around, commands| {
+            Ask::Report(report) => self.manage(|_, managers, around, commands| {
                 managers.report(report, around, commands);
             }),
             Ask::Stop => {}
@@ -373,14 +362,14 @@ impl Worker {
             self.core.begin_again();
         }
         if let Some(scanner) = scanner {
-            self.manage(|managers, around, commands| {
+            self.manage(|_, managers, around, commands| {
                 managers.set_scanner(scanner, around, commands);
             });
         }
         self.managers.configure(&self.config.gate);
         self.configure(self.shapers.queue());
         self.set_policy();
-        self.manage(Managers::configured);
+        self.manage(|_, managers, _, _| managers.configured());
         // Rules about files that are new act on running flows, too.
         self.take_up(self.core.ids().map(|id| (id, false)).collect());
         self.publish();
@@ -481,7 +470,7 @@ impl Worker {
 
     /// Writes down what is known. Flows go on in the kernel, and the next process writes of them.
     fn stop(mut self) {
-        self.manage(|managers, _, _| managers.retain(|_| false));
+        self.manage(|_, managers, _, _| managers.retain(|_| false));
         self.news();
         drop(self.audit.take());
     }

@@ -157,7 +157,6 @@ impl Managers {
 
     /// The parser has failed: flows go on unread, or are refused, as `gate.scan` says.
     fn lose_all(&mut self, around: &Around<'_>, commands: &mut Vec<WorkerCommand>) {
-        self.reading.request.clear();
         // What was announced is still read, though nobody knows its file's name: the parser counts from one.
         for (expectation, _) in &mut self.expected {
             expectation.number = 0;

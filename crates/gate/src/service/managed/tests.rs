@@ -168,7 +168,7 @@ impl Bench {
 
     fn rest(&mut self, after_ms: u64) {
         self.now_ns += after_ms * MS;
-        self.with(Managers::rest);
+        self.with(|managers, around, _| managers.rest(around.now_ns));
     }
 
     /// Bytes of packets that were released, and whether the flow was refused, since asked last.
@@ -532,7 +532,7 @@ fn without_the_parser_flows_go_on_unread_or_are_refused_and_the_next_ones_are_re
         let mut bench = Bench::new(&format!("{SCAN}on_failure = \"{on_failure}\"\n"));
         response(&mut bench);
         bench.managers.reading.fail();
-        bench.with(Managers::rest);
+        bench.with(|managers, around, _| managers.rest(around.now_ns));
         assert_eq!(bench.outcome(), if passes { (10, false) } else { (0, true) });
         let Counts { lost, unscanned, .. } = bench.managers.counts;
         assert_eq!((lost, unscanned, bench.waits()), (1, 1, 0));

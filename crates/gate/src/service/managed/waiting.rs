@@ -132,8 +132,7 @@ impl Managers {
 
     /// Asks for verdicts on what came of flows that rest while packets wait, and no longer waits for
     /// what does not come.
-    pub(in crate::service) fn rest(&mut self, around: &Around<'_>, _: &mut Vec<WorkerCommand>) {
-        let now_ns = around.now_ns;
+    pub(in crate::service) fn rest(&mut self, now_ns: u64) {
         for id in &self.waiting {
             let Some(managed) = self.flows.get_mut(id) else { continue };
             let quiet_ns = QUIET_NS << managed.pauses.min(QUIET_DOUBLES);

@@ -68,7 +68,7 @@ fn rules_about_files_that_come_later_act_on_running_flows() {
         let config = config(&format!("{DENY}{before}"));
         bench.policy = Policy::new(&config, &[]);
         bench.managers.configure(&config);
-        bench.with(Managers::configured);
+        bench.with(|managers, _, _| managers.configured());
         if managed == 0 {
             bench.adopt("http", false);
         }
