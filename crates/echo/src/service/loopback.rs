@@ -49,7 +49,7 @@ struct Note {
     /// The boot and the network namespace in which the addresses were added.
     boot: String,
     added: BTreeSet<IpAddr>,
-    /// After a stop: when the kernel removes them, in nanoseconds of CLOCK_MONOTONIC.
+    /// After a stop, until they are taken over: when the kernel removes them, in nanoseconds of CLOCK_MONOTONIC.
     #[serde(default)]
     until_ns: Option<u64>,
 }
@@ -60,8 +60,6 @@ pub(crate) struct Loopback {
     kernel: Kernel,
     path: PathBuf,
     note: Note,
-    /// They are an earlier daemon's, and not yet taken over.
-    are_left: bool,
 }
 
 impl Loopback {
@@ -69,15 +67,14 @@ impl Loopback {
     pub(crate) fn open(kernel: Kernel, state: &Path) -> Self {
         let path = state.join(FILE);
         let boot = boot_and_namespace();
-        let left: Note = fs::read(&path)
+        let note = fs::read(&path)
             .ok()
             .and_then(|bytes| serde_json::from_slice(&bytes).ok())
             .filter(|note: &Note| {
                 note.boot == boot && note.until_ns.is_none_or(|end| end > monotonic_ns())
             })
-            .unwrap_or_default();
-        let note = Note { boot, added: left.added, until_ns: None };
-        Self { kernel, path, note, are_left: true }
+            .unwrap_or_else(|| Note { boot, ..Note::default() });
+        Self { kernel, path, note }
     }
 
     /// Makes `lo` have the wanted addresses, and no others that were added here.
@@ -85,21 +82,19 @@ impl Loopback {
         if wanted.is_empty() && self.note.added.is_empty() {
             return Ok(());
         }
-        let lo = self.kernel.link("lo").await?.ok_or(LoopbackError::NoLoopback)?.index;
-        let present = self.kernel.addresses(lo).await?;
+        let (lo, present) = self.present().await?;
         let missing = wanted.iter().filter(|ip| !present.contains(ip));
         let missing: Vec<IpAddr> = missing.copied().collect();
         let unwanted = self.note.added.iter().filter(|ip| !wanted.contains(ip));
         let unwanted: Vec<IpAddr> = unwanted.copied().collect();
-        let taken_over = std::mem::take(&mut self.are_left) && !self.note.added.is_empty();
-        if taken_over {
-            for ip in self.note.added.iter().filter(|ip| wanted.contains(ip)) {
-                self.kernel.keep_address(lo, *ip, None).await?;
-            }
-        }
+        let left =
+            self.note.until_ns.take().map_or_else(BTreeSet::new, |_| self.note.added.clone());
         self.note.added.extend(&missing);
-        if taken_over || !missing.is_empty() {
+        if !left.is_empty() || !missing.is_empty() {
             self.write()?;
+        }
+        for ip in left.into_iter().filter(|ip| wanted.contains(ip)) {
+            self.kernel.keep_address(lo, ip, None).await?;
         }
         for ip in missing {
             if self.kernel.add_address(lo, ip).await? {
@@ -120,8 +115,7 @@ impl Loopback {
         if self.note.added.is_empty() {
             return Ok(());
         }
-        let lo = self.kernel.link("lo").await?.ok_or(LoopbackError::NoLoopback)?.index;
-        let present = self.kernel.addresses(lo).await?;
+        let (lo, present) = self.present().await?;
         self.note.until_ns = Some(monotonic_ns() + LINGER.as_nanos() as u64);
         self.write()?;
         for ip in self.note.added.iter().filter(|ip| present.contains(ip)) {
@@ -129,6 +123,12 @@ impl Loopback {
         }
         tracing::info!("the kernel removes the addresses from lo in {} s", LINGER.as_secs());
         Ok(())
+    }
+
+    /// The index of `lo`, and the addresses that it has.
+    async fn present(&self) -> Result<(u32, Vec<IpAddr>), LoopbackError> {
+        let lo = self.kernel.link("lo").await?.ok_or(LoopbackError::NoLoopback)?.index;
+        Ok((lo, self.kernel.addresses(lo).await?))
     }
 
     fn write(&self) -> Result<(), LoopbackError> {
