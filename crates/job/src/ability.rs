@@ -38,6 +38,12 @@ pub struct Ability {
     pub text: String,
 }
 
+/// The names of those interfaces that are wanted, for a sentence; empty if there is none.
+pub fn names(interfaces: &[Interface], wanted: impl Fn(&Interface) -> bool) -> String {
+    let names = interfaces.iter().filter(|it| wanted(it)).map(|it| it.name.as_str());
+    names.collect::<Vec<_>>().join(", ")
+}
+
 impl Ability {
     /// It works.
     pub fn works(text: impl Into<String>) -> Self {
@@ -72,11 +78,7 @@ impl Ability {
 
     /// A job with a program that is attached by XDP to these interfaces.
     pub fn in_xdp(what: &str, interfaces: &[Interface]) -> Self {
-        let names = |wanted: &dyn Fn(&Interface) -> bool| {
-            let names = interfaces.iter().filter(|it| wanted(it)).map(|it| it.name.as_str());
-            names.collect::<Vec<_>>().join(", ")
-        };
-        let at = |mode| names(&move |it| it.exists && it.xdp == mode);
+        let at = |mode| names(interfaces, |it| it.exists && it.xdp == mode);
         let generic = at(Some(AttachMode::Generic));
         let parts = [
             ("native on", at(Some(AttachMode::Native)), ""),
@@ -86,7 +88,7 @@ impl Ability {
                 " (slower: after the kernel has made a socket buffer of the packet)",
             ),
             ("native if the driver can, else generic, on", at(None), ""),
-            ("waiting for", names(&|it| !it.exists), ""),
+            ("waiting for", names(interfaces, |it| !it.exists), ""),
         ];
         let parts = parts.iter().filter(|(_, names, _)| !names.is_empty());
         let parts: Vec<_> =

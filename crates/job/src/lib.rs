@@ -20,7 +20,7 @@
 //! none. [`mod@file`] reads and checks configuration files; [`command`] is how commands end and ask the daemon.
 #![forbid(unsafe_code)]
 
-mod ability;
+pub mod ability;
 pub mod command;
 mod configured;
 mod erased;

@@ -4,7 +4,7 @@ use datapath::{
     capabilities::{self, Capability},
     kernel,
 };
-use job::{Ability, Interface};
+use job::{Ability, Interface, ability};
 
 /// What it can do here: hosts in namespaces need TAP devices, interfaces of the machine AF_XDP.
 pub fn ability(interfaces: &[Interface]) -> Ability {
@@ -23,8 +23,7 @@ pub fn ability(interfaces: &[Interface]) -> Ability {
             "hosts of the lab by TAP; no interfaces of this machine, as there is no AF_XDP (CONFIG_XDP_SOCKETS)",
         );
     }
-    let fast = interfaces.iter().filter(|it| it.zero_copy == Some(true));
-    match fast.map(|it| it.name.as_str()).collect::<Vec<_>>().join(", ").as_str() {
+    match ability::names(interfaces, |it| it.zero_copy == Some(true)).as_str() {
         "" => Ability::works("hosts by TAP; interfaces by AF_XDP, each frame copied"),
         names => Ability::works(format!(
             "hosts by TAP; interfaces by AF_XDP, without copying on {names}"

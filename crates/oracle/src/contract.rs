@@ -5,7 +5,7 @@ use crate::{
     service::{Opened, Service},
 };
 use config::Problem;
-use datapath::{kernel, oracle::OracleProgram};
+use datapath::oracle::{OracleProgram, lacks};
 use job::{
     Ability, Capabilities, Capability, Error, Interface, Job, Node, Renamed, Section, file::Reader,
 };
@@ -58,12 +58,10 @@ impl Job for Oracle {
 
     fn ability(&self, interfaces: &[Interface]) -> Ability {
         let without = Ability::other_way("sockets answer all requests, which is slower");
-        match OracleProgram::load() {
-            Err(error) => without.without_program(&error),
-            // What its XDP program needs.
-            Ok(_) if !kernel::arena() => without.and("this kernel has no eBPF arenas (Linux 6.9)"),
-            Ok(_) if !kernel::may_goto() => without.and("this kernel has no may_goto (Linux 6.9)"),
-            Ok(_) => Ability::in_xdp("answers plain requests", interfaces),
+        match (OracleProgram::load(), lacks()) {
+            (Err(error), _) => without.without_program(&error),
+            (Ok(_), Some(lacks)) => without.and(&format!("this kernel has no {lacks}")),
+            (Ok(_), None) => Ability::in_xdp("answers plain requests", interfaces),
         }
     }
 

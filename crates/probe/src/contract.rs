@@ -8,7 +8,7 @@ use crate::{
 use config::Problem;
 use datapath::stamp::StampProgram;
 use job::{
-    Ability, Capabilities, Capability, Error, How, Interface, Job, Node, Renamed, Section,
+    Ability, Capabilities, Capability, Error, How, Interface, Job, Node, Renamed, Section, ability,
     file::Reader,
 };
 
@@ -69,9 +69,8 @@ impl Job for Probe {
         if ability.how == How::Unknown {
             return ability;
         }
-        let times = |it: &&Interface| it.send_timestamps.is_some_and(|times| times.software);
-        let without: Vec<_> = interfaces.iter().filter(|it| it.exists && !times(it)).collect();
-        match without.iter().map(|it| it.name.as_str()).collect::<Vec<_>>().join(", ").as_str() {
+        let times = |it: &Interface| it.send_timestamps.is_some_and(|times| times.software);
+        match ability::names(interfaces, |it| it.exists && !times(it)).as_str() {
             "" => ability,
             names => ability.and(&format!(
                 "no times of sent packets on {names}, so larger error bounds of delays"

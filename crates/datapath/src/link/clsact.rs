@@ -215,8 +215,7 @@ fn is_orphan(filter: &str, owner: &str) -> bool {
 
 /// Makes the qdisc unless it is there.
 fn qdisc(netlink: &mut Netlink, ifindex: u32) -> io::Result<()> {
-    let header =
-        TcHeader { index: ifindex as i32, handle: HANDLE, parent: PLACE, ..TcHeader::default() };
+    let header = qdisc_header(ifindex);
     let new = Message::NewQueueDiscipline(message(header.clone(), KIND, None));
     match netlink.request(new, NLM_F_CREATE | NLM_F_EXCL) {
         Err(error) if error.raw_os_error() == Some(libc::EEXIST) => {}
@@ -264,9 +263,8 @@ fn remove(netlink: &mut Netlink, found: &Found) -> io::Result<()> {
             return Ok(());
         }
     }
-    let header =
-        TcHeader { index: ifindex as i32, handle: HANDLE, parent: PLACE, ..TcHeader::default() };
-    netlink.request(Message::DelQueueDiscipline(message(header, KIND, None)), 0)
+    let qdisc = message(qdisc_header(ifindex), KIND, None);
+    netlink.request(Message::DelQueueDiscipline(qdisc), 0)
 }
 
 /// Options of a filter whose program returns verdicts.
@@ -277,6 +275,10 @@ fn verdicts(program: BorrowedFd<'_>) -> Vec<TcOption> {
 
 fn program_fd(program: BorrowedFd<'_>) -> TcOption {
     TcOption::Bpf(TcFilterBpfOption::ProgFd(program.as_raw_fd() as u32))
+}
+
+fn qdisc_header(ifindex: u32) -> TcHeader {
+    TcHeader { index: ifindex as i32, handle: HANDLE, parent: PLACE, ..TcHeader::default() }
 }
 
 fn header(ifindex: u32, hook: Hook) -> TcHeader {
