@@ -240,14 +240,15 @@ impl Driver {
     /// What it is doing.
     pub fn status(&self) -> DriverStatus {
         let published = *self.published.lock().unwrap_or_else(PoisonError::into_inner);
+        let ports = self.ports();
         let interface = |port: &Port| InterfaceStatus {
             name: port.name().to_owned(),
             mode: port.mode(),
             why: port.why().map(str::to_owned),
         };
         DriverStatus {
-            interfaces: self.ports().iter().map(interface).collect(),
-            lacks: lacks().filter(|_| !self.ports().is_empty()),
+            interfaces: ports.iter().map(interface).collect(),
+            lacks: lacks().filter(|_| !ports.is_empty()),
             services: self.program.settings().services,
             published: published.and_then(Result::ok),
             refused: published.and_then(Result::err),
