@@ -3,6 +3,7 @@
 #include "shim.h"
 
 #include <ndpi_api.h>
+#include <stdio.h>
 
 static void answer_of(struct ndpi_detection_module_struct *detector, struct ndpi_flow_struct *flow,
 		      ndpi_protocol found, struct nigh_ndpi_answer *answer)
@@ -17,16 +18,16 @@ static void answer_of(struct ndpi_detection_module_struct *detector, struct ndpi
 
 int nigh_ndpi_check(void)
 {
-	if (ndpi_get_api_version() != NDPI_API_VERSION)
-		return 1;
-	if (ndpi_detection_get_sizeof_ndpi_flow_struct() != SIZEOF_FLOW_STRUCT)
-		return 2;
-	return ndpi_detection_get_sizeof_ndpi_flow_tcp_struct() ==
-			   sizeof(struct ndpi_flow_tcp_struct) &&
-		       ndpi_detection_get_sizeof_ndpi_flow_udp_struct() ==
-			   sizeof(struct ndpi_flow_udp_struct)
-		   ? 0
-		   : 3;
+	int major = 0, minor = 0;
+
+	// NDPI_API_VERSION is no version: it is another number in each build of the same source.
+	return sscanf(ndpi_revision(), "%d.%d", &major, &minor) == 2 && major == NDPI_MAJOR &&
+	       minor == NDPI_MINOR &&
+	       ndpi_detection_get_sizeof_ndpi_flow_struct() == SIZEOF_FLOW_STRUCT &&
+	       ndpi_detection_get_sizeof_ndpi_flow_tcp_struct() ==
+		   sizeof(struct ndpi_flow_tcp_struct) &&
+	       ndpi_detection_get_sizeof_ndpi_flow_udp_struct() ==
+		   sizeof(struct ndpi_flow_udp_struct);
 }
 
 void *nigh_ndpi_open(void)

@@ -16,7 +16,7 @@ struct nigh_ndpi_answer {
 	uint8_t more;       // whether further packets can say more of a known application
 };
 
-// Whether the library that runs fits the headers that this was compiled with: 0 when it does.
+// Whether the library that runs fits the headers that this was compiled with: 1 when it does.
 int nigh_ndpi_check(void);
 
 // A detector with all protocols on, or NULL. Open and close are never called at the same time.

@@ -178,8 +178,8 @@ impl Detector {
     /// # Errors
     /// When the library is another one than was built with, or has no memory.
     pub fn open() -> Result<Self, OpenError> {
-        // SAFETY: reads two constants of the library.
-        if unsafe { ffi::nigh_ndpi_check() } != 0 {
+        // SAFETY: reads constants of the library.
+        if unsafe { ffi::nigh_ndpi_check() } == 0 {
             return Err(OpenError::Version);
         }
         let _alone = LIFE.write().unwrap_or_else(PoisonError::into_inner);
