@@ -150,13 +150,13 @@ pub fn tcx() -> bool {
 /// Whether packets can wait for their rate (sch_htb).
 pub fn htb() -> bool {
     static CAN: LazyLock<bool> = LazyLock::new(|| {
-        // Without options it is refused, but only where it is known.
+        // Without options it is refused, but only where it is known. Another root is kept.
         let header = TcHeader { index: 1, parent: TcHandle::ROOT, ..TcHeader::default() };
         let message = TcMessage::from_parts(header, vec![TcAttribute::Kind("htb".into())]);
         let message = RouteNetlinkMessage::NewQueueDiscipline(message);
         let asked = Netlink::open()
             .and_then(|mut netlink| netlink.request(message, NLM_F_CREATE | NLM_F_EXCL));
-        asked.is_err_and(|error| error.raw_os_error() == Some(libc::EINVAL))
+        asked.is_err_and(|error| matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EEXIST)))
     });
     *CAN
 }

@@ -405,7 +405,16 @@ impl job::Service for Service {
         }
         let differ = config.gate.packets != old.gate.packets
             || config.gate.signatures != old.gate.signatures;
-        let names = if differ { Some(namer::open(&self.program, &config.gate)?) } else { None };
+        // A parser takes seconds to read many signatures.
+        let (program, gate) = (self.program.clone(), config.gate.clone());
+        let names = match differ {
+            true => Some(
+                panics::spawn_blocking(move || namer::open(&program, &gate))
+                    .await
+                    .map_err(|_| ReloadError::Stopped)??,
+            ),
+            false => None,
+        };
         let scanner = managed::differs(old.gate.scan.as_ref(), config.gate.scan.as_ref())
             .then(|| managed::scanner(&config.gate, deliver(self.asks.clone())));
         Ok(Prepared { config, names, scanner })

@@ -1,6 +1,6 @@
 //! What labs leave on the system, and how it goes again.
 //!
-//! A lab that runs has a file `/run/nigh/lab/PID-START.json` that lists what it is made of; START identifies
+//! A lab that runs has a file `/run/nigh-lab/PID-START.json` that lists what it is made of; START identifies
 //! its process from a later one of the same number. TAP devices go with the process. Namespaces stay
 //! when it is killed: they bear its mark ([`crate::host`]) and are removed by the next lab that starts,
 //! or by `nigh lab clean`. A lock keeps two of them from cleaning at the same time.
@@ -16,8 +16,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Where the files are.
-const FOLDER: &str = "/run/nigh/lab";
+/// Where the files are. Not in /run/nigh, which belongs to the daemon's user: these are root's.
+const FOLDER: &str = "/run/nigh-lab";
 /// The extension of the file that says what a lab is made of.
 const ENTRY: &str = "json";
 

@@ -25,6 +25,9 @@ const FILE: &str = "echo-addresses.json";
 /// How long the addresses stay after a stop: long enough for an upgrade of the package.
 const LINGER: Duration = Duration::from_secs(30);
 
+/// The kernel may remove an address somewhat later than it was told.
+const LATE_NS: u64 = 5_000_000_000;
+
 /// The addresses on `lo` could not be set.
 #[derive(Debug, thiserror::Error)]
 pub enum LoopbackError {
@@ -71,7 +74,7 @@ impl Loopback {
             .ok()
             .and_then(|bytes| serde_json::from_slice(&bytes).ok())
             .filter(|note: &Note| {
-                note.boot == boot && note.until_ns.is_none_or(|end| end > monotonic_ns())
+                note.boot == boot && note.until_ns.is_none_or(|end| end + LATE_NS > monotonic_ns())
             })
             .unwrap_or_else(|| Note { boot, ..Note::default() });
         Self { kernel, path, note }

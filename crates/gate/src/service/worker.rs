@@ -191,7 +191,7 @@ impl Worker {
     /// Looks at what was copied out.
     fn read(&mut self, reader: &mut Reader) -> std::io::Result<()> {
         let unfinished = self.rounds.are_due();
-        let Self { core, config, managers, log, .. } = self;
+        let Self { core, config, managers, log, gate, beat, problems, .. } = self;
         core.set_now(monotonic_ns());
         let policy = core.policy().clone();
         let (moment, now_ns) = (core.moment(), core.now_ns());
@@ -211,6 +211,8 @@ impl Worker {
         let (mut commands, mut released) = (Vec::new(), Vec::new());
         let mut seen = seen.into_iter().peekable();
         while seen.peek().is_some() {
+            // The parsers may take a second for a part.
+            beat.give(gate, problems);
             let part = part(&mut seen);
             for one in part.iter().filter(|one| matches!(one.what, What::Packet(_))) {
                 let (namer, known, looks) = core.inspecting(&one.id);

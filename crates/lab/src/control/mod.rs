@@ -1,4 +1,4 @@
-//! The control socket of a running lab: a Unix stream socket in /run/nigh/lab, mode 0600, one JSON
+//! The control socket of a running lab: a Unix stream socket in /run/nigh-lab, mode 0600, one JSON
 //! object a line in each direction.
 //!
 //! | request | answer |

@@ -24,7 +24,7 @@ pub enum ExecError {
     /// The host's namespace cannot be entered.
     #[error(transparent)]
     Host(#[from] HostError),
-    /// The files in /run/nigh/lab cannot be read.
+    /// The files in /run/nigh-lab cannot be read.
     #[error(transparent)]
     Clean(#[from] clean::CleanError),
     /// No lab of this name runs.

@@ -145,7 +145,7 @@ fn show(screen: &mut Screen, binary: &Path, code: &AtomicU8) -> Result<(), Error
     screen.step("Too many requests: the limit, and a million packets without it");
     load::limit(screen, &internet, &site_a)?;
     load::lift(screen, [&site_a, &site_b])?;
-    load::million(screen, &internet, &site_a, binary)?;
+    load::many(screen, &internet, &site_a, binary)?;
 
     screen.step("The oracle of ISP_A: which of these is near?");
     let oracle = oracle::show(screen, &internet, binary)?;

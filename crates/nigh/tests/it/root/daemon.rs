@@ -573,7 +573,7 @@ fn a_user_with_the_capabilities_of_the_unit_can_run_it() {
     let site = site();
     // Capabilities, and how maps are kept, are read from the unit that operators are given.
     let unit = include_str!("../../../../../contrib/nigh.service");
-    let prepare = unit.lines().find(|line| line.starts_with("ExecStartPre=+")).unwrap();
+    let prepare = unit.lines().find(|line| line.starts_with("ExecStartPre=-+")).unwrap();
     let (_, prepare) = prepare.split_once(" /bin/sh -c '").unwrap();
     let prepare = prepare.strip_suffix('\'').unwrap();
     let words = unit.lines().find_map(|line| line.strip_prefix("AmbientCapabilities=")).unwrap();

@@ -10,7 +10,7 @@ use testbed::{LIMIT, Process, wait_until};
 /// What bears the process's number: namespaces, temporary folders, and the lab's own files.
 fn left(pid: u32) -> Vec<PathBuf> {
     let prefix = format!("nigh.{pid}.");
-    let lab = Path::new("/run/nigh/lab");
+    let lab = Path::new("/run/nigh-lab");
     let folders = [Path::new("/run/netns"), &std::env::temp_dir(), lab].map(std::fs::read_dir);
     let entries = folders.into_iter().flatten().flatten().flatten();
     let ours = |entry: &std::fs::DirEntry| {

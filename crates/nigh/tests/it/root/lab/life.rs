@@ -232,7 +232,7 @@ fn a_file_that_a_killed_lab_had_begun_is_removed() {
     let clean = || Command::new(binary()).args(["lab", "clean"]).status().unwrap().success();
     // Makes the folder as well.
     assert!(clean());
-    let draft = Path::new("/run/nigh/lab/.draft-4194305");
+    let draft = Path::new("/run/nigh-lab/.draft-4194305");
     std::fs::write(draft, "{").unwrap();
     assert!(clean());
     assert!(!draft.exists());
