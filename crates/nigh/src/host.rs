@@ -25,6 +25,8 @@ const WRITTEN: [&str; 2] = ["folder", "state"];
 const SOCKETS: [&str; 2] = ["clamd", "socket"];
 /// Those whose values are interfaces.
 const INTERFACES: [&str; 2] = ["interfaces", "internal"];
+/// What the unit hides (ProtectHome, PrivateTmp).
+const HIDDEN: [&str; 4] = ["/home", "/root", "/tmp", "/var/tmp"];
 /// The folders that the unit makes.
 const MADE: [&str; 3] = ["/run/nigh", "/var/lib/nigh", "/var/log/nigh"];
 
@@ -49,9 +51,13 @@ pub fn problems(values: &[(String, String)]) -> [Vec<Problem>; 2] {
         } else if SOCKETS.contains(&name) {
             let flags = AccessFlags::R_OK | AccessFlags::W_OK;
             access(path, flags).err().map(|why| format!("cannot open {value}: {why}"))
+        } else if name == "commands" && last.ends_with("][0]") {
+            access(path, AccessFlags::X_OK).err().map(|why| format!("cannot run {value}: {why}"))
         } else {
             None
         };
+        let closed = refused.is_none().then(|| closed_by_unit(name, path)).flatten();
+        warnings.extend(closed.map(|why| Problem::new(key, why)));
         errors.extend(refused.map(|why| Problem::new(key, why)));
         if INTERFACES.contains(&name) && if_nametoindex(value.as_str()).is_err() {
             let why = format!("there is no interface {value} now; it is used when it appears");
@@ -59,6 +65,26 @@ pub fn problems(values: &[(String, String)]) -> [Vec<Problem>; 2] {
         }
     }
     [errors, warnings]
+}
+
+/// What the sandbox of contrib/nigh.service forbids with an absolute path, whoever the user is.
+fn closed_by_unit(name: &str, path: &Path) -> Option<String> {
+    let below = |folders: &[&str]| folders.iter().any(|folder| path.starts_with(folder));
+    let (read, written) = (READ.contains(&name), WRITTEN.contains(&name));
+    if (read || written) && below(&HIDDEN) {
+        let path = path.display();
+        Some(format!(
+            "the unit has another /home, /root and /tmp, without {path}: use another folder"
+        ))
+    } else if written && path.is_absolute() && !below(&MADE) {
+        let path = path.display();
+        Some(format!(
+            "the unit cannot write there without ReadWritePaths={path} and a line for AppArmor: \
+             docs/systemd.md, Files"
+        ))
+    } else {
+        None
+    }
 }
 
 /// The path, or what there is of it.
@@ -88,6 +114,7 @@ mod tests {
             ("probe.security.key", "/nonexistent/k", "cannot read /nonexistent/k: ENOENT"),
             ("anycast.upstream[0].socket", "/nonexistent/s", "cannot open /nonexistent/s: ENOENT"),
             ("gate.audit.folder", "/etc/passwd/folder", "cannot write to /etc/passwd"),
+            ("anycast.health.commands[0][0]", "/etc/passwd", "cannot run /etc/passwd: EACCES"),
         ] {
             let [errors, warnings] = found(key, value);
             assert!(errors.len() == 1 && errors[0].starts_with(error), "{errors:?}");
@@ -95,12 +122,24 @@ mod tests {
         }
         let new = format!("{here}/new/state");
         for (key, value) in [
-            ("gate.audit.folder", here),
-            ("node.state", new.as_str()),
+            ("node.state", "/var/lib/nigh"),
             ("probe.security.key", "relative"),
             ("echo.interfaces[0]", "lo"),
         ] {
             assert_eq!(found(key, value), [[""; 0], [""; 0]], "{key} {value}");
+        }
+        for (key, value) in [("gate.audit.folder", here), ("node.state", new.as_str())] {
+            let [errors, warnings] = found(key, value);
+            assert!(errors.is_empty(), "{errors:?}");
+            assert!(warnings.len() == 1 && warnings[0].starts_with("the unit "), "{warnings:?}");
+        }
+        let closed = |name, path| closed_by_unit(name, Path::new(path)).unwrap_or_default();
+        assert!(closed("folder", "/srv/it").contains("ReadWritePaths=/srv/it "));
+        assert!(closed("key", "/root/it").contains("without /root/it"));
+        for (name, path) in
+            [("folder", "/var/lib/nigh/it"), ("key", "/srv/it"), ("folder", "it"), ("id", "/srv")]
+        {
+            assert_eq!(closed(name, path), "", "{name} {path}");
         }
         let made = |existing| is_made(Path::new("/var/lib/nigh/probe"), Path::new(existing));
         assert!(made("/var/lib") && !made("/var/lib/nigh"), "what the unit makes may be missing");
