@@ -153,9 +153,10 @@ fn shorten(line: &str) -> String {
     tails.into_iter().find(fits).unwrap_or_else(|| format!("{whom}:"))
 }
 
-/// The source of a packet without ports, from its line.
+/// The source of a packet without ports, from its line. tcpdump 4.99.5 (Debian 13) writes `total length 84 >
+/// length 28` before the addresses of one whose payload was removed.
 fn source(line: &str) -> Option<Ipv4Addr> {
-    line.split(" > ").next()?.rsplit(' ').next()?.parse().ok()
+    line.rsplit_once(" > ")?.0.rsplit(' ').next()?.parse().ok()
 }
 
 /// How many bits the first two of these packets' sources share.
