@@ -23,7 +23,7 @@ use tracing::{info, warn};
 /// The user that the daemon becomes when root starts it and names none.
 pub const USER: &str = "nigh";
 /// The folders that are the daemon's own, on every machine.
-const OWN: [&str; 2] = ["/var/lib/nigh", "/var/log/nigh"];
+const OWN: [&str; 3] = ["/run/nigh", "/var/lib/nigh", "/var/log/nigh"];
 
 /// Privileges could not be dropped.
 #[derive(Debug, thiserror::Error)]
@@ -133,10 +133,6 @@ fn prepare(path: &Path, user: &User) -> io::Result<()> {
         }
         Ok(folder) if folder.uid() == 0 && OWN.iter().any(|own| path == Path::new(own)) => {
             user::give(path, user)
-        }
-        // Labs of root have folders there, which stay root's.
-        Ok(folder) if folder.uid() == 0 && path == Path::new("/run/nigh") => {
-            std::os::unix::fs::chown(path, Some(user.uid.as_raw()), Some(user.gid.as_raw()))
         }
         result => result.map(drop),
     }
