@@ -137,10 +137,9 @@ pub struct RunArgs {
     /// The configuration file
     #[arg(short, long, value_name = "FILE", default_value = DEFAULT_FILE)]
     pub config: PathBuf,
-    /// The user that the daemon becomes when root starts it; root stays root [default: nigh, if there is
-    /// this user]
-    #[arg(long, value_name = "NAME")]
-    pub user: Option<String>,
+    /// The user that the daemon becomes when root starts it; `root` stays root
+    #[arg(long, value_name = "NAME", default_value = crate::privileges::USER)]
+    pub user: String,
     /// Format of log lines [default: journald if stderr is the journal, as in a unit of systemd; else text]
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub log_format: Option<LogFormat>,

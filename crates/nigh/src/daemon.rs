@@ -72,7 +72,7 @@ pub fn run(args: &RunArgs) -> Result<(), RunError> {
     let loaded = config::load(&args.config)?;
     loaded.report.log();
     panics::install();
-    let user = privileges::user(args.user.as_deref())?;
+    let user = privileges::user(&args.user)?;
     loaded.jobs.privileged(user.as_ref());
     jobs::end_earlier(&loaded.jobs, &loaded.node.state);
     if let Some(user) = &user {

@@ -20,7 +20,7 @@ use std::{
 };
 use tracing::{info, warn};
 
-/// The user that the daemon becomes when root starts it and names none.
+/// The user that the daemon becomes when root starts it, unless `--user` names another.
 pub const USER: &str = "nigh";
 /// The folders that are the daemon's own, on every machine.
 const OWN: [&str; 3] = ["/run/nigh", "/var/lib/nigh", "/var/log/nigh"];
@@ -32,7 +32,11 @@ pub enum PrivilegeError {
     #[error("cannot drop capabilities: {0}")]
     Capabilities(#[from] io::Error),
     /// There is no such user.
-    #[error("--user {0}: there is no such user")]
+    #[error(
+        "there is no user {0}, which the daemon becomes: \
+         `systemd-sysusers contrib/nigh.sysusers` makes the user {USER}; --user names another, \
+         and `--user root` stays root"
+    )]
     NoUser(String),
     /// The system refuses the change of the user.
     #[error(
@@ -60,22 +64,14 @@ pub enum PrivilegeError {
 ///
 /// # Errors
 ///
-/// There is no user of the name that was given.
-pub fn user(name: Option<&str>) -> Result<Option<User>, PrivilegeError> {
+/// There is no user of this name.
+pub fn user(name: &str) -> Result<Option<User>, PrivilegeError> {
     if !user::is_root() {
         return Ok(None);
     }
-    match (User::from_name(name.unwrap_or(USER)).map_err(io::Error::from)?, name) {
-        (Some(user), _) => Ok(Some(user).filter(|user| !user.uid.is_root())),
-        (None, Some(name)) => Err(PrivilegeError::NoUser(name.to_owned())),
-        (None, None) => {
-            warn!(
-                "runs as root, with few capabilities: there is no user {USER} (contrib/nigh.sysusers makes it); \
-                 name another one with --user"
-            );
-            Ok(None)
-        }
-    }
+    let user = User::from_name(name).map_err(io::Error::from)?;
+    let user = user.ok_or_else(|| PrivilegeError::NoUser(name.to_owned()))?;
+    Ok(Some(user).filter(|user| !user.uid.is_root()))
 }
 
 /// The user that the daemon runs as, for a check of what that user may do; none where this process is its.
@@ -84,7 +80,7 @@ pub fn user(name: Option<&str>) -> Result<Option<User>, PrivilegeError> {
 ///
 /// There is no such user, or this process may not become it.
 pub fn user_of_daemon(name: &str) -> Result<Option<User>, PrivilegeError> {
-    match user(Some(name))? {
+    match user(name)? {
         None if !user::is_root() && !user::is(name) => {
             let source = io::ErrorKind::PermissionDenied.into();
             Err(PrivilegeError::Change { name: name.to_owned(), source })

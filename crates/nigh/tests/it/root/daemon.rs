@@ -534,7 +534,7 @@ fn root_becomes_the_user() {
         site.node.start(command).unwrap()
     };
     let unknown = start("no-such-user").finish(LIMIT).unwrap();
-    assert!(unknown.stderr.contains("there is no such user"), "{}", unknown.stderr);
+    assert!(unknown.stderr.contains("there is no user no-such-user"), "{}", unknown.stderr);
 
     let mut daemon = start("nobody");
     let socket = folder.path().join("run/c");
