@@ -206,7 +206,8 @@ def answer(file, name, rule, request, candidates, *, at=0, metric=0, net="row", 
     ordered = ranking(metric, at, candidates)
     front = 12 + (8 if tag else 0)
     mixed = len({kind(c) for c in candidates}) > 1
-    lists, written = runs(ordered, 1472 if mixed else None, front)
+    longest = 1472 if tag else min(1472, len(request))
+    lists, written = runs(ordered, longest if mixed else None, front)
     rcode = 0 if len(written) == len(ordered) else 6
     reply = header(servcode=servcode_of(net), q=1, a=int(bool(tag)), rcode=rcode, ident=ident,
                    ttl=settings.get("ttl", 60), auth=int(bool(tag)))
@@ -214,6 +215,15 @@ def answer(file, name, rule, request, candidates, *, at=0, metric=0, net="row", 
     reply = sign(reply, tag) if tag else reply
     add(file, name, rule, request, net=net, client=client, query=query, settings=settings,
         rcode=rcode, reply=reply.hex(), ranking=written)
+
+
+def padding(candidates, used):
+    """Empty TLVs, so that a mixed request is as long as its longest reply."""
+    kinds = [kind(candidate) for candidate in candidates]
+    runs_here = 1 + sum(a != b for a, b in zip(kinds, kinds[1:]))
+    others = len(kinds) - max(map(kinds.count, kinds))
+    count = min(min(2 * others + 1, len(kinds)) - runs_here, max(0, 1472 - used) // 4)
+    return tlv(1, b"", n=1) * count
 
 
 def asked(file, name, rule, candidates, *, metric=None, source4=None, source6=None, tag=None,
@@ -224,7 +234,10 @@ def asked(file, name, rule, candidates, *, metric=None, source4=None, source6=No
     out = header(servcode=0 if metric is None else 1 << metric, a=int(bool(tag)),
                  s4=int(bool(source4)), s6=int(bool(source6)), auth=int(bool(tag)), **fields)
     out += bytes(8 if tag else 0) + b"".join(raw(s) for s in (source4, source6) if s)
-    out += runs(candidates)[0]
+    lists = runs(candidates)[0]
+    if not tag:
+        out += padding(candidates, len(out) + len(lists))
+    out += lists
     out = sign(out, tag) if tag else out
     query = {"identification": ident, "metric": metric, "source4": source4, "source6": source6,
              "key": tag.hex() if tag else None, "candidates": candidates}
@@ -324,6 +337,10 @@ def lists():
           [NEAR, MIDDLE6, "192.0.2.2", FAR6, "192.0.2.3"])
     asked(f, "mixed types from elsewhere", "reading them in order gives the ranking", mixed,
           client=FAR_CLIENT, at=2)
+    answer(f, "a mixed reply is not longer than its request",
+           "without a tag no reply is longer than its request",
+           header() + tlv(1, raw(OUT1) + raw(NEAR), n=1) + tlv(2, raw(FAR6) + raw(MIDDLE6)),
+           [OUT1, NEAR, FAR6, MIDDLE6])
     answer(f, "TLVs of one type become one", "A request's TLVs are merged into one list. If all "
            "are of one type it is one TLV",
            header() + tlv(1, raw(FAR), n=1) + tlv(1, raw(MIDDLE) + raw(OUT1), n=1) + four(NEAR),

@@ -20,7 +20,7 @@ import socket
 import struct
 import time
 from dataclasses import dataclass
-from typing import Iterable, List, Optional, Sequence, Union
+from typing import Iterable, List, Optional, Sequence, Tuple, Union
 
 from .siphash import siphash24
 
@@ -47,6 +47,7 @@ _SOURCE6 = 1 << 8
 _SIZE = {1: 4, 2: 16, 3: 5, 4: 17}
 _MOST = {1: 363, 2: 90, 3: 290, 4: 85}
 _LONGEST = 1498
+_LONGEST_REPLY = 1472  # where its types are mixed
 
 
 class Rcode(enum.IntEnum):
@@ -113,6 +114,11 @@ def _type(of: Candidate) -> int:
     return (3 if prefix else 1) + (of.version == 6)
 
 
+def _wire_size(run: Tuple[int, List[Candidate]]) -> int:
+    kind, candidates = run
+    return _TLV_HEADER.size + len(candidates) * _SIZE[kind]
+
+
 def _value(of: Candidate) -> bytes:
     if isinstance(of, (ipaddress.IPv4Network, ipaddress.IPv6Network)):
         return of.network_address.packed + bytes([of.prefixlen])
@@ -155,11 +161,17 @@ def encode_request(
     servcode = 0 if metric is None else 1 << metric
     head = _HEADER.pack(servcode, flags, identification, 0, 0, 1 if key is not None else 0)
     runs = [(kind, list(run)) for kind, run in itertools.groupby(candidates, _type)]
+    if key is None:
+        # A server sends no longer reply than the request was: empty TLVs for the runs that it may have more.
+        most = max(sum(_type(each) == kind for each in candidates) for kind in _MOST)
+        longest = min(2 * (len(candidates) - most) + 1, len(candidates))
+        size = _HEADER.size + len(extension) + sum(map(_wire_size, runs))
+        room = max(0, (_LONGEST_REPLY - size) // _TLV_HEADER.size)
+        runs[:0] = [(1, [])] * min(longest - len(runs), room)
     body = b""
     for position, (kind, run) in enumerate(runs):
         more = 0x80 if position + 1 < len(runs) else 0
-        size = _TLV_HEADER.size + len(run) * _SIZE[kind]
-        body += _TLV_HEADER.pack(kind, more, size) + b"".join(map(_value, run))
+        body += _TLV_HEADER.pack(kind, more, _wire_size((kind, run))) + b"".join(map(_value, run))
     datagram = head + extension + body
     if len(datagram) > _LONGEST:
         raise ValueError(f"a datagram has at most {_LONGEST} bytes: ask for fewer candidates at once")

@@ -42,6 +42,9 @@ pub struct NodeConfig {
     /// There is no login: keep it on loopback or a management network.
     #[schemars(with = "config::schema::Endpoint")]
     pub http: SocketAddr,
+    /// Names in URLs of the HTTP server, besides its addresses, `localhost` and the host's name. Requests for other
+    /// names are refused, so that no page elsewhere can have its reader's browser ask (DNS rebinding).
+    pub http_names: Vec<String>,
     /// Directory for state that must survive a restart.
     pub state: PathBuf,
 }
@@ -57,6 +60,7 @@ impl Default for NodeConfig {
             name: host_name(),
             control: DEFAULT_CONTROL.into(),
             http: SocketAddr::from(([127, 0, 0, 1], 9160)),
+            http_names: Vec::new(),
             state: "/var/lib/nigh".into(),
         }
     }
@@ -98,7 +102,7 @@ fn without_default(schema: &mut Schema) {
 }
 
 /// The host's name, or `nigh` if it cannot be read.
-fn host_name() -> String {
+pub fn host_name() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     match name.trim() {
         "" => "nigh".into(),

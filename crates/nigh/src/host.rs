@@ -1,11 +1,13 @@
 //! Whether a host has what a configuration names: files for the daemon's user, and interfaces (`nigh check --host`).
 
+use crate::privileges::USER;
 use config::Problem;
 use nix::{
+    errno::Errno,
     net::if_::if_nametoindex,
-    unistd::{AccessFlags, access},
+    unistd::{AccessFlags, Group, access},
 };
-use std::path::Path;
+use std::{fs, os::unix::fs::MetadataExt as _, path::Path};
 
 /// Keys, without what is before the last dot, whose values are files that are read.
 const READ: [&str; 9] = [
@@ -50,7 +52,7 @@ pub fn problems(values: &[(String, String)]) -> [Vec<Problem>; 2] {
                 .map(|why| format!("cannot write to {}: {why}", folder.display()))
         } else if SOCKETS.contains(&name) {
             let flags = AccessFlags::R_OK | AccessFlags::W_OK;
-            access(path, flags).err().map(|why| format!("cannot open {value}: {why}"))
+            access(path, flags).err().map(|why| cannot_open(path, why))
         } else if name == "commands" && last.ends_with("][0]") {
             access(path, AccessFlags::X_OK).err().map(|why| format!("cannot run {value}: {why}"))
         } else {
@@ -65,6 +67,19 @@ pub fn problems(values: &[(String, String)]) -> [Vec<Problem>; 2] {
         }
     }
     [errors, warnings]
+}
+
+/// A socket that this process cannot open, and how it could.
+fn cannot_open(path: &Path, why: Errno) -> String {
+    let text = format!("cannot open {}: {why}", path.display());
+    let group = fs::metadata(path).ok().filter(|socket| socket.mode() & 0o060 == 0o060);
+    let group = group.and_then(|socket| Group::from_gid(socket.gid().into()).ok().flatten());
+    match group {
+        Some(group) if why == Errno::EACCES => {
+            format!("{text}; it is open to a group: `usermod -aG {} {USER}`", group.name)
+        }
+        _ => text,
+    }
 }
 
 /// What the sandbox of contrib/nigh.service forbids with an absolute path, whoever the user is.
@@ -100,6 +115,7 @@ fn is_made(path: &Path, existing: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::{fs::Permissions, os::unix::fs::PermissionsExt as _};
 
     fn found(key: &str, value: &str) -> [Vec<String>; 2] {
         let found = problems(&[(key.to_owned(), value.to_owned())]);
@@ -120,6 +136,13 @@ mod tests {
             assert!(errors.len() == 1 && errors[0].starts_with(error), "{errors:?}");
             assert!(warnings.is_empty(), "{warnings:?}");
         }
+        // Open to its group alone.
+        let socket = folder.path().join("bird.ctl");
+        fs::write(&socket, "").unwrap();
+        fs::set_permissions(&socket, Permissions::from_mode(0o660)).unwrap();
+        let error = cannot_open(&socket, Errno::EACCES);
+        let group = Group::from_gid(fs::metadata(&socket).unwrap().gid().into()).unwrap().unwrap();
+        assert!(error.ends_with(&format!("`usermod -aG {} nigh`", group.name)), "{error}");
         let new = format!("{here}/new/state");
         for (key, value) in [
             ("node.state", "/var/lib/nigh"),

@@ -16,7 +16,7 @@ use echo::control::Request;
 use job::Service;
 use serde::Deserialize;
 use std::sync::Arc;
-use web::{Turns, file, fresh, in_turn};
+use web::{Turns, file, fresh, in_turn, named_rightly};
 
 /// Rows of `/api/v1/echo/top` and `/api/v1/gate/top`.
 const TOP_ROWS: usize = 10;
@@ -65,6 +65,7 @@ pub fn router(node: Arc<Node>) -> Router {
     let routes = routes().into_iter();
     routes
         .fold(Router::new(), |router, (_, path, handler)| router.route(path, handler))
+        .layer(middleware::from_fn_with_state(node.http_names(), named_rightly))
         .with_state(node)
 }
 

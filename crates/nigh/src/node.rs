@@ -191,6 +191,11 @@ impl Node {
         )
     }
 
+    /// The names by which clients may call the HTTP server.
+    pub fn http_names(&self) -> web::Names {
+        self.config.http_names.iter().cloned().chain([config::host_name()]).collect()
+    }
+
     /// The keys of `[node]` that differ from those in force.
     fn changed(&self, new: &NodeConfig) -> Vec<&'static str> {
         let old = &self.config;
@@ -198,6 +203,7 @@ impl Node {
             ("node.name", new.name != old.name),
             ("node.control", new.control != old.control),
             ("node.http", new.http != old.http),
+            ("node.http_names", new.http_names != old.http_names),
             ("node.state", new.state != old.state),
         ];
         differs.iter().filter(|(_, differs)| *differs).map(|(key, _)| *key).collect()

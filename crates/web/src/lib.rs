@@ -7,7 +7,7 @@
 use axum::{
     Router,
     extract::{Request, State},
-    http::{HeaderValue, StatusCode, header},
+    http::{HeaderValue, StatusCode, Version, header},
     middleware::Next,
     response::{IntoResponse, Response},
 };
@@ -18,7 +18,7 @@ use hyper_util::{
 };
 use std::{
     io,
-    net::SocketAddr,
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -125,6 +125,57 @@ pub async fn in_turn(State(turns): State<Turns>, request: Request, next: Next) -
     response.await.unwrap_or_else(|_| StatusCode::INTERNAL_SERVER_ERROR.into_response())
 }
 
+/// The names by which clients may call a server, besides its addresses and `localhost`.
+#[derive(Clone, Debug, Default)]
+pub struct Names(Arc<[String]>);
+
+impl FromIterator<String> for Names {
+    fn from_iter<I: IntoIterator<Item = String>>(names: I) -> Self {
+        Self(names.into_iter().collect())
+    }
+}
+
+impl Names {
+    /// Whether a Host (RFC 9110 section 7.2) is one of them, an address or `localhost`, with or without a port.
+    fn have(&self, host: &str) -> bool {
+        let name = match host.rsplit_once(':') {
+            Some((name, port)) if port.bytes().all(|digit| digit.is_ascii_digit()) => name,
+            _ => host,
+        };
+        let inner = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
+        match inner {
+            Some(inner) => inner.parse::<Ipv6Addr>().is_ok(),
+            None => {
+                name.parse::<Ipv4Addr>().is_ok()
+                    || name.eq_ignore_ascii_case("localhost")
+                    || self.0.iter().any(|known| name.eq_ignore_ascii_case(known))
+            }
+        }
+    }
+}
+
+/// Refuses requests for other names.
+///
+/// A page from anywhere may ask its reader's browser for `http://its-name/`, and have its name resolved to
+/// 127.0.0.1 (DNS rebinding). An address cannot be resolved to another one. Browsers always name the host; a
+/// health check by HTTP/1.0 need not.
+pub async fn named_rightly(State(names): State<Names>, request: Request, next: Next) -> Response {
+    let mut hosts = request.headers().get_all(header::HOST).iter();
+    let refused = match (hosts.next(), hosts.next()) {
+        (Some(host), None) if host.to_str().is_ok_and(|host| names.have(host)) => None,
+        (Some(_), None) => Some((
+            StatusCode::MISDIRECTED_REQUEST,
+            "this is not a name of this server: use its address, localhost or a configured name\n",
+        )),
+        (None, _) if request.version() == Version::HTTP_10 => None,
+        _ => Some((StatusCode::BAD_REQUEST, "a request has one header Host\n")),
+    };
+    match refused {
+        None => next.run(request).await,
+        Some(refused) => fresh(refused.into_response()),
+    }
+}
+
 /// One file of a page. The policy forbids everything that is not from this server.
 pub async fn file(kind: &'static str, text: &'static str) -> impl IntoResponse {
     let policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
@@ -155,6 +206,36 @@ mod tests {
         io::{Read, Write},
         sync::mpsc,
     };
+
+    #[test]
+    fn addresses_localhost_and_given_names_are_names_of_the_server() {
+        let names = Names::from_iter(["node1.example.net".to_owned()]);
+        for (host, right) in [
+            ("127.0.0.1", true),
+            ("127.0.0.1:9161", true),
+            ("192.0.2.7:80", true),
+            ("localhost", true),
+            ("LocalHost:9161", true),
+            ("[::1]", true),
+            ("[::1]:9161", true),
+            ("[2001:db8::7]:9161", true),
+            ("node1.example.net", true),
+            ("Node1.example.net:9160", true),
+            ("", false),
+            ("::1", false),
+            ("[::1", false),
+            ("[127.0.0.1]", false),
+            ("evil.example", false),
+            ("evil.example:9161", false),
+            ("127.0.0.1.evil.example", false),
+            ("localhost.evil.example:80", false),
+            ("node1.example.net.evil.example", false),
+            ("localhost:80:80", false),
+            ("127.1", false),
+        ] {
+            assert_eq!(names.have(host), right, "{host}");
+        }
+    }
 
     #[test]
     fn a_request_whose_client_has_gone_keeps_its_turn() {

@@ -6,6 +6,7 @@
 //! authentication without a block (malformed).
 
 use ipnet::{Ipv4Net, Ipv6Net};
+use std::iter;
 
 use super::{
     MAX_MIXED_REPLY, MAX_REQUEST,
@@ -186,7 +187,8 @@ pub enum QueryError {
 }
 
 impl Query<'_> {
-    /// Writes the request over what is in the buffer; each run of one type becomes a TLV.
+    /// Writes the request over what is in the buffer; each run of one type becomes a TLV. Without a tag, empty TLVs
+    /// before them make it as long as the longest reply, because a server sends no longer one.
     ///
     /// # Errors
     /// When it has no candidate, or too many.
@@ -224,14 +226,31 @@ impl Query<'_> {
         if let Some(net) = self.source6 {
             push_candidate(out, &Candidate::Net6(net));
         }
+        let begin = out.len();
         if tlv::push_runs(out, self.candidates, MAX_REQUEST) < self.candidates.len() {
             return Err(QueryError::TooLong);
+        }
+        if self.key.is_none() {
+            let room = MAX_MIXED_REPLY.saturating_sub(out.len()) / TLV_HEADER;
+            let padding = missing_runs(self.candidates).min(room);
+            let empty = tlv::header(Kind::V4, true, 0);
+            out.splice(begin..begin, iter::repeat_n(empty, padding).flatten());
         }
         if let Some(key) = self.key {
             key.sign(out);
         }
         Ok(())
     }
+}
+
+/// How many more runs of one type the same candidates may have in another order.
+fn missing_runs(candidates: &[Candidate]) -> usize {
+    let runs = candidates.chunk_by(|a, b| Kind::of(a) == Kind::of(b)).count();
+    let count = |kind| candidates.iter().filter(|candidate| Kind::of(candidate) == kind).count();
+    let most = Kind::ALL.into_iter().map(count).max().unwrap_or_default();
+    // Between each two of the most frequent type another one.
+    let others = candidates.len() - most;
+    (2 * others + 1).min(candidates.len()) - runs
 }
 
 /// A reply as read.
@@ -323,14 +342,15 @@ pub fn push_one_list(out: &mut Vec<u8>, kind: Kind, lists: &Lists<'_>) -> usize 
     at
 }
 
-/// Appends candidates of several types, best first, a TLV for each run. What has no room is left
+/// Appends candidates of several types, best first, a TLV for each run. What has no room in `longest` bytes is left
 /// out, and the code in the header shows it.
 pub fn push_mixed<'c>(
     out: &mut Vec<u8>,
     count: usize,
     candidates: impl IntoIterator<Item = &'c Candidate>,
+    longest: usize,
 ) -> Rcode {
-    if tlv::push_runs(out, candidates, MAX_MIXED_REPLY) == count {
+    if tlv::push_runs(out, candidates, longest.min(MAX_MIXED_REPLY)) == count {
         return Rcode::NO_ERROR;
     }
     if let Some(byte) = out.get_mut(3) {
@@ -388,6 +408,25 @@ mod tests {
     }
 
     #[test]
+    fn a_mixed_request_is_as_long_as_its_longest_reply() {
+        for (text, padding) in [
+            ("192.0.2.1 192.0.2.2", 0),
+            ("192.0.2.1 2001:db8::1", 0),
+            ("192.0.2.1 192.0.2.2 2001:db8::1", 1),
+            ("192.0.2.1 2001:db8::1 192.0.2.2", 0),
+            ("192.0.2.1 192.0.2.2 2001:db8::1 2001:db8::2 192.0.2.0/24", 2),
+        ] {
+            let candidates = candidates(text);
+            assert_eq!(missing_runs(&candidates), padding, "{text}");
+            let (mut bytes, mut bare) = (Vec::new(), Vec::new());
+            Query { candidates: &candidates, ..Query::default() }.emit(&mut bytes).unwrap();
+            tlv::push_runs(&mut bare, &candidates, MAX_REQUEST);
+            assert_eq!(bytes.len(), HEADER + padding * TLV_HEADER + bare.len(), "{text}");
+            assert!(Request::parse(&bytes).unwrap().lists.candidates().eq(candidates), "{text}");
+        }
+    }
+
+    #[test]
     fn a_query_that_no_datagram_holds_is_refused() {
         let mut out = Vec::new();
         let mut refused = |candidates: &[Candidate], metric| {
@@ -407,7 +446,7 @@ mod tests {
         let request = Header { reply: false, ..Header::reply(9, Rcode::NO_ERROR, 0) };
         let mut out = Vec::new();
         begin_reply(&mut out, &request, 1, 60);
-        let rcode = push_mixed(&mut out, candidates.len(), &candidates);
+        let rcode = push_mixed(&mut out, candidates.len(), &candidates, MAX_REQUEST);
         // 12 bytes, then 28 bytes for each pair: 52 pairs are 1,468 bytes, one more IPv4 run 1,476.
         assert_eq!((rcode, out.len()), (Rcode::CUT, 1468));
         let reply = Reply::parse(&out, None).unwrap();
@@ -422,11 +461,11 @@ mod tests {
         let mut request = Header { reply: false, ..Header::reply(9, Rcode::NO_ERROR, 0) };
         let list = candidates("192.0.2.1");
         begin_reply(&mut out, &request, 1, 60);
-        push_mixed(&mut out, 1, &list);
+        push_mixed(&mut out, 1, &list, MAX_REQUEST);
         assert_eq!(Reply::parse(&out, Some(&key)), Err(ReplyError::NotAuthenticated));
         (request.block, request.authentication) = (true, AUTH_SIPHASH);
         begin_reply(&mut out, &request, 1, 60);
-        push_mixed(&mut out, 1, &list);
+        push_mixed(&mut out, 1, &list, MAX_REQUEST);
         assert_eq!(Reply::parse(&out, Some(&key)), Err(ReplyError::NotAuthenticated));
         key.sign(&mut out);
         assert_eq!(Reply::parse(&out, Some(&key)).unwrap().candidates, list);

@@ -12,7 +12,7 @@ use std::{
 use ipnet::IpNet;
 
 use super::{
-    DEFAULT_TTL, MAX_METRICS,
+    DEFAULT_TTL, MAX_METRICS, MAX_MIXED_REPLY,
     auth::Key,
     header::{Header, Rcode},
     message::{Request, RequestError, begin_reply, push_mixed, push_one_list},
@@ -112,7 +112,11 @@ impl Server {
         reply.clear();
         let (identification, rcode) = match Request::parse(datagram) {
             Ok(request) => match self.admit(datagram, &request, from.ip(), tables) {
-                Ok(tables) => return self.rank(&request, from.ip(), tables, reply),
+                Ok(tables) => {
+                    // Nobody who sends under another's address gets that one more than was sent.
+                    let longest = if request.has_tag() { MAX_MIXED_REPLY } else { datagram.len() };
+                    return self.rank(&request, from.ip(), tables, longest, reply);
+                }
                 Err(rcode) => (request.header.identification, rcode),
             },
             Err(RequestError::Short(_)) => return Outcome::Drop(Reason::Short),
@@ -161,6 +165,7 @@ impl Server {
         request: &Request<'_>,
         from: IpAddr,
         tables: &Tables,
+        longest: usize,
         reply: &mut Vec<u8>,
     ) -> Outcome {
         let source = match (request.source4, request.source6) {
@@ -184,7 +189,7 @@ impl Server {
             if only.is_some() {
                 push_runs(reply, best_first, usize::MAX);
             } else {
-                rcode = push_mixed(reply, self.candidates.len(), best_first);
+                rcode = push_mixed(reply, self.candidates.len(), best_first, longest);
             }
         }
         if let Some(with) = self.settings.authentication.as_ref().filter(|_| request.has_tag()) {

@@ -134,6 +134,29 @@ fn the_status_of_a_node_that_is_not_healthy_exits_with_5() {
 }
 
 #[test]
+fn http_answers_by_its_own_names_only() {
+    let site = site();
+    // They begin in `[node]`.
+    let sections = format!("http_names = [\"node-a.example.net\"]\n{}", sections(""));
+    let nigh = Nigh::start(&site.node, Path::new(BINARY), "node-a", &sections).unwrap();
+    wait_until("health", LIMIT, || nigh.http(&site.node, "/healthz").unwrap().0 == 200).unwrap();
+    let named = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+    for (host, code) in [
+        ("127.0.0.1:9160", "200"),
+        ("localhost", "200"),
+        (named.trim(), "200"),
+        ("node-a.example.net:9160", "200"),
+        ("evil.example:9160", "421"),
+        ("node-a.example.net.evil.example", "421"),
+    ] {
+        let header = format!("Host: {host}");
+        let url = "http://127.0.0.1:9160/api/v1/status";
+        let curl = ["curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", "-H", &header, url];
+        assert_eq!(site.node.check(&curl).unwrap(), code, "{host}");
+    }
+}
+
+#[test]
 fn http_serves_the_page_health_and_metrics_and_nothing_else() {
     let site = site();
     let nigh = start(&site);
@@ -152,10 +175,12 @@ fn http_serves_the_page_health_and_metrics_and_nothing_else() {
         assert_eq!(nigh.http(&site.node, path).unwrap().0, 404, "{path}");
     }
 
-    let post =
-        "POST /api/v1/status HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-    let long = format!("GET / HTTP/1.1\r\nHost: x\r\nX: {}\r\n\r\n", "a".repeat(64 << 10));
-    for (request, code) in [(post, "405"), (&long, "431")] {
+    let of = |line: &str, header: &str| {
+        format!("{line} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{header}\r\n\r\n")
+    };
+    let post = of("POST /api/v1/status", "Content-Length: 0");
+    let long = of("GET /", &format!("X: {}", "a".repeat(64 << 10)));
+    for (request, code) in [(post, "405"), (long, "431")] {
         let answer = site.node.enter(|| {
             let mut stream = TcpStream::connect("127.0.0.1:9160").unwrap();
             stream.set_read_timeout(Some(LIMIT)).unwrap();

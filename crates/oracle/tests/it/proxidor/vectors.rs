@@ -1,19 +1,12 @@
 //! Reads testdata/proxidor.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fs,
-    net::IpAddr,
-    path::PathBuf,
-    sync::Arc,
-};
+use std::{collections::BTreeMap, fs, net::IpAddr, path::PathBuf, sync::Arc};
 
 use config::hex;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use oracle::{
     candidate::Candidate,
     metric::Metric,
-    proxidor::Kind,
     tables::{Policy, Tables},
 };
 use serde::{Deserialize, de::DeserializeOwned};
@@ -113,12 +106,6 @@ fn bytes(digits: &str) -> Vec<u8> {
 
 pub(crate) fn candidates(texts: &[String]) -> Vec<Candidate> {
     texts.iter().map(|text| text.parse().unwrap()).collect()
-}
-
-/// How many types of candidates there are.
-pub(crate) fn kinds(texts: &[String]) -> usize {
-    let kinds = candidates(texts).iter().map(|c| Kind::of(c).number()).collect::<BTreeSet<_>>();
-    kinds.len()
 }
 
 fn read<T: DeserializeOwned>(name: &str) -> T {
