@@ -104,8 +104,8 @@ impl Sockets {
             let failed = |source| BindError { address, source };
             // The first socket may choose the port; the others take the same.
             let mut bound = address;
-            for sockets in &mut threads {
-                let socket = open(bound).map_err(failed)?;
+            for (number, sockets) in threads.iter_mut().enumerate() {
+                let socket = open(bound, number == 0).map_err(failed)?;
                 let local = socket.local_addr().map_err(failed)?;
                 bound = local.as_socket().unwrap_or(bound);
                 sockets.push(socket);
@@ -179,9 +179,11 @@ fn core_of(cores: &[usize], number: usize) -> Option<usize> {
     cores.get(number % cores.len().max(1)).copied()
 }
 
-fn open(address: SocketAddr) -> io::Result<Socket> {
+/// The first socket of an address is bound alone, so that another process that answers there is noticed; then it
+/// shares the port.
+fn open(address: SocketAddr, first: bool) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
-    socket.set_reuse_port(true)?;
+    socket.set_reuse_port(!first)?;
     if address.is_ipv6() {
         // So that 0.0.0.0 and :: can be listened on side by side.
         socket.set_only_v6(true)?;
@@ -198,6 +200,7 @@ fn open(address: SocketAddr) -> io::Result<Socket> {
     setsockopt(&socket, SndBufForce, &BUFFER)
         .or_else(|_| socket.set_send_buffer_size(BUFFER).map_err(|_| Errno::EPERM))?;
     socket.bind(&address.into())?;
+    socket.set_reuse_port(true)?;
     Ok(socket)
 }
 

@@ -117,6 +117,18 @@ fn every_datagram_is_counted_once() {
 }
 
 #[test]
+fn clients_are_shared_among_the_threads() {
+    let site = site(&["127.0.0.1:0"], 2);
+    for _ in 0..64 {
+        let socket = client(site.workers.addresses()[0]);
+        socket.send(&request(1)).unwrap();
+        reply(&socket);
+    }
+    let each: Vec<_> = site.workers.each().map(|(_, counters)| counters.received).collect();
+    assert!(each.len() == 2 && each.iter().all(|&received| received > 0), "{each:?}");
+}
+
+#[test]
 fn a_swap_loses_no_reply_and_each_is_wholly_of_one_state() {
     let site = site(&["127.0.0.1:0"], 2);
     let server = site.workers.addresses()[0];
@@ -197,11 +209,16 @@ fn what_has_arrived_is_answered_before_the_threads_end() {
 }
 
 #[test]
-fn a_second_site_takes_over_the_same_port() {
+fn a_second_site_has_the_port_only_after_the_first() {
     let first = site(&["127.0.0.1:0"], 2);
     let address = first.workers.addresses()[0];
-    let second = site(&[&address.to_string()], 1);
+    for threads in [1, 2] {
+        let second = Sockets::bind(&Listen { addresses: vec![address], threads });
+        let error = second.unwrap_err().to_string();
+        assert!(error.ends_with("stop it or choose another port"), "{error}");
+    }
     first.workers.stop();
+    let second = site(&[&address.to_string()], 1);
     let socket = client(address);
     socket.send(&request(5)).unwrap();
     assert_eq!(reply(&socket).header.identification, 5);
