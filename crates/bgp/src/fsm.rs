@@ -455,6 +455,11 @@ impl Fsm {
                 &open::LINK_STATE,
             ));
         }
+        // RFC 4271 section 4.2 lets either side refuse a hold time. Without one a neighbour that is gone would keep
+        // its session, and ours would go on announcing a node that hangs.
+        if theirs.hold_time == 0 {
+            return Err(Notification::open(notification::BAD_HOLD_TIME, &[0, 0]));
+        }
         self.timers.hold = Duration::from_secs(self.config.hold_time.min(theirs.hold_time).into());
         let (hop4, hop6) = self.next_hops();
         let terms = Terms {

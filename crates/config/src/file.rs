@@ -4,10 +4,11 @@
 //! its name by rename(2); then the folder is synchronized, so that the name survives a loss of power
 //! as well. A program that has the old file open keeps it.
 
+use nix::fcntl::OFlag;
 use std::{
     fs::{File, Permissions},
     io::{self, ErrorKind, Read, Write},
-    os::unix::fs::{MetadataExt, PermissionsExt},
+    os::unix::fs::{MetadataExt, OpenOptionsExt as _, PermissionsExt},
     path::{Path, PathBuf},
 };
 use tempfile::NamedTempFile;
@@ -47,6 +48,19 @@ pub enum PrivateError {
     /// It is too long for a secret.
     #[error("{} has more than {LONGEST_PRIVATE} bytes: give a file with nothing but the secret", .0.display())]
     TooLong(PathBuf),
+}
+
+/// Opens a regular file to be read. Anything else is refused: an open of a FIFO would wait until somebody writes to it.
+///
+/// # Errors
+/// When it cannot be opened, or is something else.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    let file = File::options().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path)?;
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(io::Error::new(ErrorKind::InvalidInput, "it is not a regular file"))
+    }
 }
 
 /// Reads a file that only its owner may use, or that is root's and that root lets a group read (mode 0640), such as

@@ -21,7 +21,7 @@ pub(super) struct Timers {
     random: Random,
     /// Attempts in a row that came to nothing.
     pub(super) failures: u32,
-    /// The hold time agreed on; zero where neither side sends KEEPALIVEs.
+    /// The hold time agreed on; zero before the first OPEN.
     pub(super) hold: Duration,
     pub(super) retry: Option<Instant>,
     pub(super) hold_at: Option<Instant>,

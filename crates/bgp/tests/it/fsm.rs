@@ -149,6 +149,7 @@ fn each_error_has_its_notification() {
         (State::OpenSent, "version", changed(1, 3), notification(2, 1, &[0, 4])),
         (State::OpenSent, "peer's AS", changed(30, 5), notification(2, 2, &[0, 5])),
         (State::OpenSent, "hold time", changed(5, 2), notification(2, 6, &[0, 2])),
+        (State::OpenSent, "no hold time", changed(5, 0), notification(2, 6, &[0, 0])),
         (State::OpenSent, "parameter", changed(11, 1), notification(2, 4, &[1])),
         (State::OpenSent, "parameters' length", changed(10, 19), notification(2, 0, &[])),
         (State::OpenSent, "KEEPALIVE", message(KEEPALIVE), notification(5, 1, &[4])),
@@ -270,17 +271,6 @@ fn keepalives_go_out_at_a_third_of_the_hold_time() {
         assert_eq!(rig.sent(), [(Kind::Keepalive, vec![])]);
         rig.receive(KEEPALIVE);
     }
-}
-
-#[test]
-fn a_hold_time_of_zero_means_no_timers() {
-    let mut rig = Rig::in_state(State::OpenSent);
-    let mut open = OPEN.to_vec();
-    open[5] = 0;
-    rig.receive(&open);
-    rig.receive(KEEPALIVE);
-    rig.sent();
-    assert_eq!((rig.fsm.state(), rig.fsm.deadline()), (State::Established, None));
 }
 
 /// RFC 9687: what cannot be written for twice the hold time ends the session.

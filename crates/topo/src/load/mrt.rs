@@ -17,12 +17,12 @@ use bgpkit_parser::{
     parse_mrt_record,
 };
 use bzip2::bufread::MultiBzDecoder;
+use config::file::open_regular;
 use flate2::bufread::MultiGzDecoder;
 use serde::Serialize;
 use std::{
     cell::Cell,
     collections::{BTreeMap, BTreeSet, HashMap},
-    fs::File,
     io::{self, BufRead, BufReader, Read},
     net::IpAddr,
     path::Path,
@@ -72,7 +72,7 @@ pub fn load(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Summary, LoadError> {
     let file =
-        File::open(path).map_err(|error| LoadError::Read { path: path.to_owned(), error })?;
+        open_regular(path).map_err(|error| LoadError::Read { path: path.to_owned(), error })?;
     let of = file.metadata().ok().map(|metadata| metadata.len());
     read(file, of, path, exits, each, progress)
 }

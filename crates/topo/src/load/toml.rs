@@ -41,11 +41,11 @@ use crate::{
     path::{ExternalPath, LinkKey, LinkProperties},
     value::RouterId,
 };
+use config::file::open_regular;
 use ipnet::IpNet;
 use serde::{Deserialize, de::DeserializeOwned};
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs::File,
     io::{self, Read},
     ops::Range,
     path::Path,
@@ -68,7 +68,7 @@ pub fn load(
 ) -> Result<Notices, LoadError> {
     let unread = |error| LoadError::Read { path: path.to_owned(), error };
     let mut text = Vec::new();
-    let file = File::open(path).map_err(unread)?;
+    let file = open_regular(path).map_err(unread)?;
     file.take(SIZE + 1).read_to_end(&mut text).map_err(unread)?;
     if text.len() as u64 > SIZE {
         return Err(unread(io::Error::other("the file is larger than 256 MiB")));

@@ -23,11 +23,12 @@ mod line;
 
 use super::{About, LoadError, Notices, Out, Progress};
 use crate::{change::Change, path::ExternalPath, value::RouterId};
+use config::file::open_regular;
 use ipnet::IpNet;
 use line::{Line, Lines, words};
 use std::{
     collections::BTreeMap,
-    fs::{self, File},
+    fs,
     io::{self, BufRead, BufReader, Read},
     path::{Path, PathBuf},
 };
@@ -52,7 +53,7 @@ pub fn load(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Notices, LoadError> {
     let unread = |error| LoadError::Read { path: path.to_owned(), error };
-    let file = File::open(path).map_err(unread)?;
+    let file = open_regular(path).map_err(unread)?;
     let of = file.metadata().ok().map(|metadata| metadata.len());
     let so_far = Progress { of, ..Progress::default() };
     let mut out = Out { each, progress, so_far };
@@ -71,7 +72,7 @@ fn limited(path: &Path) -> io::Result<Option<Vec<u8>>> {
     if fs::metadata(path).is_ok_and(|metadata| metadata.len() > ROUTER_FILE) {
         return Err(io::Error::other("the file is larger than 16 MiB"));
     }
-    let file = match File::open(path) {
+    let file = match open_regular(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),

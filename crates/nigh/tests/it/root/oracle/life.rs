@@ -109,6 +109,14 @@ fn a_dump_of_routes_that_cannot_be_read_ails_the_node() {
     let stage = stage.restart(&(sections(&file, "") + &more));
     let error = stage.nigh.control(&json!({"do": "reload"})).unwrap_err().to_string();
     assert!(error.contains("nothing was changed") && error.contains("/none"), "{error}");
+    // Nor is it waited for by who cannot be stopped then.
+    std::fs::remove_dir(stage.files.path().join("none")).unwrap();
+    nix::unistd::mkfifo(&stage.files.path().join("none"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let mut stage = stage.restart(&(sections(&file, "") + &more));
+    let (code, body) = stage.nigh.http(&stage.node, "/healthz").unwrap();
+    assert!(code == 503 && body.contains("it is not a regular file"), "{body}");
+    stage.nigh.process().signal(Signal::SIGTERM).unwrap();
+    wait_until("the end", LIMIT, || stage.nigh.process().ended().is_some()).unwrap();
 }
 
 #[test]
