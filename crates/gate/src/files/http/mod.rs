@@ -40,8 +40,8 @@ pub(crate) struct Http {
     requests: VecDeque<Request>,
     /// Whether anything in it was HTTP: what is read from its middle on begins anywhere.
     begun: bool,
-    /// Whether any response was HTTP/1.
-    answered: bool,
+    /// Who sent a response of HTTP/1.
+    answered: Option<Side>,
 }
 
 #[derive(Debug, Default)]
@@ -208,11 +208,12 @@ impl Http {
     /// Reads where a head is expected; how much it took.
     fn gather(&mut self, from: Side, at: u64, bytes: &[u8], transfers: &mut Transfers) -> usize {
         let owes = self.owes(from);
+        let answers = owes || self.answered == Some(from);
         let direction = self.direction(from);
         let before = direction.line.len();
         let (taken, whole) = head::gather(&mut direction.line, bytes, HEAD);
         let line = direction.line.as_slice();
-        let begins = if owes { Start::may_answer(line) } else { Start::may_begin(line) };
+        let begins = if answers { Start::may_answer(line) } else { Start::may_begin(line) };
         if !begins && owes && !whole && line.len() < head::AHEAD {
             return taken;
         }
@@ -245,7 +246,7 @@ impl Http {
     /// What was gathered from offset `start` on begins no head.
     fn no_head(&mut self, from: Side, start: u64, transfers: &mut Transfers) {
         let line = std::mem::take(&mut self.direction(from).line);
-        if !self.owes(from) || self.answered || !head::is_old(&line) {
+        if !self.owes(from) || self.answered.is_some() || !head::is_old(&line) {
             return self.give_up(from, transfers);
         }
         let request = self.requests.pop_front();
@@ -307,7 +308,7 @@ impl Http {
                 Some((head.request_body(), head.uploaded(from, target)))
             }
             Start::Response { status } => {
-                self.answered = true;
+                self.answered = Some(from);
                 if (100..200).contains(status) && *status != 101 {
                     return None;
                 }
