@@ -105,11 +105,7 @@ impl Protocol for Http {
                 }
             }
             State::UntilClose { file } => file.lost(at, length, transfers),
-            State::Head if direction.line.is_empty() => direction.state = State::Lost,
-            State::Head | State::Trailer => {
-                direction.line.clear();
-                direction.state = State::Lost;
-            }
+            State::Head | State::Trailer => *direction = Direction::lost(),
             State::Size { .. } | State::ChunkEnd { .. } => over = length,
         }
         if over > 0 {
@@ -261,8 +257,7 @@ impl Http {
         if self.begun {
             transfers.unread();
         }
-        let direction = self.direction(from);
-        *direction = Direction { state: State::Lost, ..Direction::default() };
+        *self.direction(from) = Direction::lost();
     }
 
     /// A whole head; its body begins at offset `at`.
@@ -350,6 +345,10 @@ impl Http {
 }
 
 impl Direction {
+    fn lost() -> Self {
+        Self { state: State::Lost, ..Self::default() }
+    }
+
     /// A line within a chunked body, without its LF.
     fn line(&mut self, line: &[u8], transfers: &mut Transfers) {
         self.state = match std::mem::take(&mut self.state) {
