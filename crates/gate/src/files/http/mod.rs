@@ -42,6 +42,8 @@ pub(crate) struct Http {
     begun: bool,
     /// Who sent a response of HTTP/1.
     answered: Option<Side>,
+    /// Whether it goes through another server, which asks no more what it is (RFC 9110, section 9.3.6).
+    through: bool,
 }
 
 #[derive(Debug, Default)]
@@ -210,6 +212,14 @@ impl Http {
         let (taken, whole) = head::gather(&mut direction.line, bytes, HEAD);
         let line = direction.line.as_slice();
         let begins = if answers { Start::may_answer(line) } else { Start::may_begin(line) };
+        let is_begun = Start::begins(line);
+        let other = !begins || (line.len() >= head::AHEAD && !is_begun);
+        if self.through && !self.begun && other {
+            self.tunnel(transfers);
+            return taken;
+        }
+        let direction = self.direction(from);
+        let line = direction.line.as_slice();
         if !begins && owes && !whole && line.len() < head::AHEAD {
             return taken;
         }
@@ -220,7 +230,6 @@ impl Http {
         }
         let odd = head::doubtful(line.get(before.saturating_sub(1)..).unwrap_or_default())
             || (owes && !Start::answers_plainly(line));
-        let is_begun = Start::begins(line);
         if odd && !direction.doubt {
             // What a client takes for the body may be in this packet.
             direction.doubt = true;
@@ -318,8 +327,12 @@ impl Http {
                         transfers.unread();
                     }
                 }
-                if *status == 101 || (asked(|it| it.connect) && (200..300).contains(status)) {
+                let through = asked(|request| request.connect) && (200..300).contains(status);
+                if *status == 101 || through {
                     self.tunnel(transfers);
+                    if through {
+                        *self = Self { through, ..Self::default() };
+                    }
                     return None;
                 }
                 if asked(|request| request.head_only) || matches!(status, 204 | 304) {
