@@ -212,12 +212,14 @@ impl Http {
         let (taken, whole) = head::gather(&mut direction.line, bytes, HEAD);
         let line = direction.line.as_slice();
         let begins = if answers { Start::may_answer(line) } else { Start::may_begin(line) };
-        let is_begun = Start::begins(line);
-        let other = !begins || (line.len() >= head::AHEAD && !is_begun);
+        let known = Start::begins(line);
+        let other = !begins || (line.len() >= head::AHEAD && !known);
         if self.through && !self.begun && other {
             self.tunnel(transfers);
             return taken;
         }
+        self.begun |= known;
+        let begun = self.begun;
         let direction = self.direction(from);
         let line = direction.line.as_slice();
         if !begins && owes && !whole && line.len() < head::AHEAD {
@@ -230,7 +232,7 @@ impl Http {
         }
         let odd = head::doubtful(line.get(before.saturating_sub(1)..).unwrap_or_default())
             || (owes && !Start::answers_plainly(line));
-        if odd && !direction.doubt {
+        if odd && begun && !direction.doubt {
             // What a client takes for the body may be in this packet.
             direction.doubt = true;
             transfers.unread();
@@ -240,7 +242,6 @@ impl Http {
         } else if !whole && line.len() >= HEAD {
             self.give_up(from, transfers);
         }
-        self.begun |= is_begun;
         if whole {
             let head = std::mem::take(&mut self.direction(from).line);
             self.head(from, at + taken as u64, &head, transfers);

@@ -66,7 +66,7 @@ fn what_only_looks_like_a_type_that_is_allowed_is_not_let_through() {
 #[test]
 fn what_was_under_way_is_not_taken_for_something_unreadable() {
     let mut bench = Bench::new(&format!("{SCAN}on_failure = \"refuse\"\n"));
-    bench.send(Side::Server, "in the middle\n\nof a body");
+    bench.send(Side::Server, "in the\0 middle\n\nof a body");
     assert!(!bench.outcome().1);
     bench.send(Side::Client, "GET /f HTTP/1.1\r\n\r\n");
     bench.send(Side::Server, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n0123456789");
