@@ -74,8 +74,7 @@ impl Loopback {
             .ok()
             .and_then(|bytes| serde_json::from_slice(&bytes).ok())
             .filter(|note: &Note| {
-                note.boot == boot
-                    && note.until_ns.is_none_or(|end| end.saturating_add(LATE_NS) > monotonic_ns())
+                note.boot == boot && note.until_ns.is_none_or(|end| end.saturating_add(LATE_NS) > monotonic_ns())
             })
             .unwrap_or_else(|| Note { boot, ..Note::default() });
         Self { kernel, path, note }
