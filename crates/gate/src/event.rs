@@ -92,6 +92,8 @@ pub struct FileNamed {
     pub media: Option<String>,
     /// The content coding in transfer (`gzip`), when it is; it is not decoded.
     pub coding: Option<String>,
+    /// Whether programs that receive it differ on what its content is.
+    pub ambiguous: bool,
     /// What identifies its content.
     pub hash: Option<FileHash>,
 }

@@ -82,6 +82,7 @@ pub const TESTS: &[&str] = &[
     "uhub",
     "unshare",
     "valgrind",
+    "wget",
 ];
 
 /// Started by benchmarks besides: one of the jobs `bench` of `scripts/setup` installs them.

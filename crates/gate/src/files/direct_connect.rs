@@ -222,6 +222,7 @@ impl DirectConnect {
                 media: None,
                 // It is inflated here.
                 coding: None,
+                ambiguous: false,
                 hash,
             };
             transfers.begin(file, at, (!packed && at > 0).then(|| at.saturating_add(left)))

@@ -316,6 +316,7 @@ impl Edonkey {
                 kind: file_type::UNKNOWN,
                 media: None,
                 coding: None,
+                ambiguous: false,
                 hash: Some(FileHash::Ed2k(*hash)),
             };
             let transfer = transfers.begin(file, at, whole.then(|| at + u64::from(left)));

@@ -286,6 +286,7 @@ impl Data {
             kind: file_type::UNKNOWN,
             media: None,
             coding: None,
+            ambiguous: false,
             hash: None,
         };
         State::File(transfers.begin(file, at, None), from)

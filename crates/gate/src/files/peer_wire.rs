@@ -355,6 +355,7 @@ fn named_file(from: Side, hash: [u8; 20]) -> FileNamed {
         kind: file_type::UNKNOWN,
         media: None,
         coding: None,
+        ambiguous: false,
         hash: Some(FileHash::InfoV1(hash)),
     }
 }

@@ -89,11 +89,20 @@ impl FileRule {
             && any(&self.hashes, |hash| {
                 question.hash.is_some_and(|other| hash.eq_ignore_ascii_case(other))
             })
-            && any(&self.applications, |wanted| {
-                [question.application, family(question.application)].contains(&wanted.name.as_str())
-            })
-            && any(&self.groups, |group| groups.contains(group))
-            && any(&self.times, |time| policy.times.holds(*time, question.now))
+            && self.is_for(question.application, question.now, policy, groups)
+    }
+
+    /// Whether it is for files of an application, now, of a host in these groups.
+    fn is_for(&self, application: &str, now: Moment, policy: &Policy, groups: &[usize]) -> bool {
+        any(&self.applications, |wanted| {
+            [application, family(application)].contains(&wanted.name.as_str())
+        }) && any(&self.groups, |group| groups.contains(group))
+            && any(&self.times, |time| policy.times.holds(*time, now))
+    }
+
+    /// Whether it is for any file, whatever is in it.
+    fn is_for_all(&self) -> bool {
+        self.names.is_empty() && self.types.is_empty() && self.hashes.is_empty()
     }
 }
 
@@ -105,6 +114,16 @@ impl Policy {
         let rule = self.files.iter().position(fits);
         let action = rule.and_then(|number| self.files.get(number)).map(|rule| rule.action);
         FileDecision { action: action.unwrap_or(FileAction::Allow), rule }
+    }
+
+    /// Whether a file of an application that nobody could read may have been one to scan or deny.
+    pub fn asks_of_files(&self, application: &str, host: IpAddr, now: Moment) -> bool {
+        let groups = self.hosts.groups_of(host);
+        let mut rules =
+            self.files.iter().filter(|rule| rule.is_for(application, now, self, &groups));
+        // Behind one that allows all, none is asked.
+        let first = rules.find(|rule| rule.action != FileAction::Allow || rule.is_for_all());
+        first.is_some_and(|rule| rule.action != FileAction::Allow)
     }
 
     /// Whether any rule asks what files of an application are called.

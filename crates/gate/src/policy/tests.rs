@@ -264,3 +264,24 @@ action = "scan"
     assert_eq!(ask("http", Some("a.zip"), None, None, other), (FileAction::Allow, ""));
     assert_eq!(ask("ftp", None, None, None, [10, 3, 0, 1]), (FileAction::Scan, "scan"));
 }
+
+#[test]
+fn a_file_that_nobody_could_read_matters_where_a_rule_could_match() {
+    let file = |name: &str, rest: &str| format!("[[file]]\nname = \"{name}\"\n{rest}\n");
+    let scan = file("scan", "action = \"scan\"\n[scan]\nclamd = \"/nowhere\"");
+    let allow = |rest: &str| file("allow", &format!("action = \"allow\"\n{rest}"));
+    let cases = [
+        (String::new(), false),
+        (scan.clone(), true),
+        (file("exe", "types = [\"exe\"]\naction = \"deny\""), true),
+        (file("ftp", "application = [\"ftp\"]\naction = \"deny\""), false),
+        (allow("names = [\"*.txt\"]") + &scan, true),
+        (allow("application = [\"http\"]") + &scan, false),
+        (allow("application = [\"ftp\"]") + &scan, true),
+    ];
+    for (text, expected) in cases {
+        let policy = policy(&text, &[]);
+        let host = "10.0.0.5".parse().unwrap();
+        assert_eq!(policy.asks_of_files("http", host, NOON), expected, "{text}");
+    }
+}

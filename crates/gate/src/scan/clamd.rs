@@ -58,6 +58,9 @@ pub enum Failure {
     /// Only a part of the file was sent.
     #[error("only part of a file was seen")]
     Part,
+    /// Programs that receive it differ on what it is.
+    #[error("clients read this response differently")]
+    Ambiguous,
     /// It is packed in a form that cannot be unpacked.
     #[error("the content is compressed as {0}")]
     Packed(String),

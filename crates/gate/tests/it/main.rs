@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod captures;
+mod clients;
 mod ipfix;
 mod parsers;
 mod recordings;

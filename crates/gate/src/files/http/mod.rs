@@ -6,18 +6,21 @@
 //! its `GIV` the host that was called asks, and so each side's messages are distinguished by their
 //! start lines.
 //!
+//! A server may write what clients read differently. Where all that take a response take the same body,
+//! it is read as they do; where they differ, its file is `ambiguous`. What cannot be read is reported
+//! ([`Transfers::unread`]). `manage/tests/clients.rs` has what curl, wget, Python, Chromium and Firefox take.
+//!
 //! A side whose bytes cannot be read, or from which some are missing in a head, is read again from
 //! the next segment on that begins like a message.
 
+mod file;
 mod head;
 mod multipart;
 
 use super::{Ahead, Protocol, transfers::Transfers};
-use crate::{
-    event::{FileHash, FileNamed, TransferId},
-    file_name, file_type,
-};
+use crate::event::FileNamed;
 use classify::flow::Side;
+use file::{File, Request};
 use head::{Body, Head, Start};
 use std::collections::VecDeque;
 
@@ -30,23 +33,17 @@ const LINE: usize = 1 << 13;
 /// Requests that wait for their responses; of more the oldest is forgotten.
 const PIPELINED: usize = 128;
 
-/// Bytes of a request's body in which a form's first file name is looked for.
-const FORM: usize = 1024;
-
 /// Two directions of HTTP/1.
 #[derive(Debug, Default)]
 pub(crate) struct Http {
     directions: [Direction; 2],
     requests: VecDeque<Request>,
-}
-
-/// What of a request its response needs.
-#[derive(Debug)]
-struct Request {
-    head_only: bool,
-    connect: bool,
-    target: Vec<u8>,
-    host: Option<String>,
+    /// Whether anything in it was HTTP: what is read from its middle on begins anywhere.
+    begun: bool,
+    /// Who sent a response of HTTP/1.
+    answered: Option<Side>,
+    /// Whether it goes through another server, which asks no more what it is (RFC 9110, section 9.3.6).
+    through: bool,
 }
 
 #[derive(Debug, Default)]
@@ -54,6 +51,8 @@ struct Direction {
     state: State,
     /// The head or line that is being gathered.
     line: Vec<u8>,
+    /// Whether clients differ on that head, which was said.
+    doubt: bool,
 }
 
 #[derive(Debug, Default)]
@@ -77,13 +76,6 @@ enum State {
     Lost,
     /// No HTTP any more.
     Tunnel,
-}
-
-/// A body: a form whose file's name is still looked for, or a file.
-#[derive(Debug)]
-enum File {
-    Form { named: Box<FileNamed>, begins: Vec<u8>, at: u64, last: Option<u64> },
-    Known(TransferId),
 }
 
 impl Protocol for Http {
@@ -115,23 +107,24 @@ impl Protocol for Http {
                 }
             }
             State::UntilClose { file } => file.lost(at, length, transfers),
-            State::Head if direction.line.is_empty() => direction.state = State::Lost,
-            State::Head | State::Trailer => {
-                direction.line.clear();
-                direction.state = State::Lost;
-            }
+            State::Head | State::Trailer => *direction = Direction::lost(),
             State::Size { .. } | State::ChunkEnd { .. } => over = length,
         }
         if over > 0 {
             // The gap hides where this body ends.
-            transfers.unread();
             direction.broken(transfers);
         }
     }
 
     fn end(&mut self, from: Side, complete: bool, transfers: &mut Transfers) {
+        let owes = self.owes(from);
         let direction = &mut self.directions[usize::from(from == Side::Server)];
         let complete = complete && matches!(direction.state, State::UntilClose { .. });
+        let head = matches!(direction.state, State::Head) && owes;
+        if head && !Start::may_answer(&direction.line) {
+            // Of HTTP/0.9, and short.
+            transfers.unread();
+        }
         direction.finish(complete, transfers);
         direction.state = State::Tunnel;
     }
@@ -139,9 +132,8 @@ impl Protocol for Http {
     fn restart(&mut self, transfers: &mut Transfers) {
         for direction in &mut self.directions {
             direction.finish(false, transfers);
-            *direction = Direction::default();
         }
-        self.requests.clear();
+        *self = Self::default();
     }
 
     fn ahead(&self, from: Side) -> Ahead {
@@ -172,17 +164,7 @@ impl Http {
         let direction = &mut self.directions[usize::from(from == Side::Server)];
         match &mut direction.state {
             State::Tunnel | State::Lost => bytes.len(),
-            State::Head => {
-                let (taken, whole) = head::gather(&mut direction.line, bytes, HEAD);
-                if whole {
-                    let head = std::mem::take(&mut direction.line);
-                    self.head(from, at + taken as u64, &head, transfers);
-                } else if direction.line.len() >= HEAD || !Start::may_begin(&direction.line) {
-                    direction.line = Vec::new();
-                    direction.state = State::Lost;
-                }
-                taken
-            }
+            State::Head => self.gather(from, at, bytes, transfers),
             State::Counted { file, left } | State::Chunk { file, left } => {
                 let taken = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
                 file.content(at, bytes.get(..taken).unwrap_or_default(), transfers);
@@ -206,70 +188,166 @@ impl Http {
                 };
                 direction.line.extend_from_slice(bytes.get(..end).unwrap_or_default());
                 let line = std::mem::take(&mut direction.line);
-                direction.line(line.trim_ascii(), transfers);
+                direction.line(&line, transfers);
                 end + 1
             }
         }
     }
 
+    /// Whether a side has not answered a request.
+    fn owes(&self, side: Side) -> bool {
+        self.requests.front().is_some_and(|request| request.from != side)
+    }
+
+    fn direction(&mut self, side: Side) -> &mut Direction {
+        &mut self.directions[usize::from(side == Side::Server)]
+    }
+
+    /// Reads where a head is expected; how much it took.
+    fn gather(&mut self, from: Side, at: u64, bytes: &[u8], transfers: &mut Transfers) -> usize {
+        let owes = self.owes(from);
+        let answers = owes || self.answered == Some(from);
+        let direction = self.direction(from);
+        let before = direction.line.len();
+        let (taken, whole) = head::gather(&mut direction.line, bytes, HEAD);
+        let line = direction.line.as_slice();
+        let begins = if answers { Start::may_answer(line) } else { Start::may_begin(line) };
+        let known = Start::begins(line);
+        let other = !begins || (line.len() >= head::AHEAD && !known);
+        if self.through && !self.begun && other {
+            self.tunnel(transfers);
+            return taken;
+        }
+        self.begun |= known;
+        let begun = self.begun;
+        let direction = self.direction(from);
+        let line = direction.line.as_slice();
+        if !begins && owes && !whole && line.len() < head::AHEAD {
+            return taken;
+        }
+        if !begins {
+            let start = (at + taken as u64).saturating_sub(line.len() as u64);
+            self.no_head(from, start, transfers);
+            return taken;
+        }
+        let odd = head::doubtful(line.get(before.saturating_sub(1)..).unwrap_or_default())
+            || (owes && !Start::answers_plainly(line));
+        if odd && begun && !direction.doubt {
+            // What a client takes for the body may be in this packet.
+            direction.doubt = true;
+            transfers.unread();
+        }
+        if line.iter().all(u8::is_ascii_whitespace) {
+            direction.line.clear();
+        } else if !whole && line.len() >= HEAD {
+            self.give_up(from, transfers);
+        }
+        if whole {
+            let head = std::mem::take(&mut self.direction(from).line);
+            self.head(from, at + taken as u64, &head, transfers);
+        }
+        taken
+    }
+
+    /// What was gathered from offset `start` on begins no head.
+    fn no_head(&mut self, from: Side, start: u64, transfers: &mut Transfers) {
+        let line = std::mem::take(&mut self.direction(from).line);
+        if !self.owes(from) || self.answered.is_some() || !head::is_old(&line) {
+            return self.give_up(from, transfers);
+        }
+        let request = self.requests.pop_front();
+        let named = Head::NONE.downloaded(from, 200, request.as_ref());
+        let mut file = File::begin(named, false, start, None, transfers);
+        file.content(start, &line, transfers);
+        self.direction(from).state = State::UntilClose { file };
+    }
+
+    /// Nothing of a side can be read until a message begins.
+    fn give_up(&mut self, from: Side, transfers: &mut Transfers) {
+        if self.begun {
+            transfers.unread();
+        }
+        *self.direction(from) = Direction::lost();
+    }
+
     /// A whole head; its body begins at offset `at`.
     fn head(&mut self, from: Side, at: u64, head: &[u8], transfers: &mut Transfers) {
-        let read = Head::read(head);
-        let direction = &mut self.directions[usize::from(from == Side::Server)];
-        let Some(head) = read else {
-            direction.state = State::Lost;
+        let doubt = std::mem::take(&mut self.direction(from).doubt);
+        let Some(mut head) = Head::read(head) else {
+            return self.give_up(from, transfers);
+        };
+        head.ambiguous |= doubt;
+        self.begun = true;
+        let carried = self.carried(from, &head, transfers);
+        let Some((body, named)) = carried.filter(|(body, _)| *body != Body::Counted(0)) else {
+            if head.ambiguous && !doubt {
+                transfers.unread();
+            }
             return;
         };
-        let (body, file) = match &head.start {
-            Start::Request { method, target } => {
-                if self.requests.len() >= PIPELINED {
-                    self.requests.pop_front();
-                }
-                self.requests.push_back(Request {
-                    head_only: *method == b"HEAD",
-                    connect: *method == b"CONNECT",
-                    target: target.to_vec(),
-                    host: head.value(b"host").map(file_name::text),
-                });
-                (head.request_body(), head.uploaded(from, target))
-            }
-            Start::Response { status } if (100..200).contains(status) && *status != 101 => return,
-            Start::Response { status } => {
-                let request = self.requests.pop_front();
-                let connect = request.as_ref().is_some_and(|request| request.connect);
-                if *status == 101 || (connect && (200..300).contains(status)) {
-                    self.tunnel(transfers);
-                    return;
-                }
-                let empty = request.as_ref().is_some_and(|request| request.head_only)
-                    || matches!(status, 204 | 304);
-                let body = if empty { Body::Counted(0) } else { head.response_body() };
-                (body, head.downloaded(from, *status, request.as_ref()))
-            }
-            // Gnutella's push: the other side will ask.
-            Start::Giv => return,
-            Start::Other => {
-                self.tunnel(transfers);
-                return;
-            }
-        };
-        let form = head.form();
-        let direction = &mut self.directions[usize::from(from == Side::Server)];
         let last = match body {
-            Body::Counted(0) => return,
             Body::Counted(length) => at.checked_add(length),
             Body::Chunked | Body::UntilClose => None,
         };
-        let file = if form && file.name.is_none() {
-            File::Form { named: Box::new(file), begins: Vec::new(), at, last }
-        } else {
-            File::Known(transfers.begin(file, at, last))
-        };
-        direction.state = match body {
+        let file = File::begin(named, head.form(), at, last, transfers);
+        self.direction(from).state = match body {
             Body::Counted(left) => State::Counted { file, left },
             Body::Chunked => State::Size { file },
             Body::UntilClose => State::UntilClose { file },
         };
+    }
+
+    /// The body behind a head, and the file in it.
+    fn carried(
+        &mut self,
+        from: Side,
+        head: &Head<'_>,
+        transfers: &mut Transfers,
+    ) -> Option<(Body, FileNamed)> {
+        match &head.start {
+            Start::Request { method, target } => {
+                if self.requests.len() >= PIPELINED {
+                    self.requests.pop_front();
+                }
+                self.requests.push_back(Request::new(from, method, target, head));
+                Some((head.request_body(), head.uploaded(from, target)))
+            }
+            Start::Response { status } => {
+                self.answered = Some(from);
+                if (100..200).contains(status) && *status != 101 {
+                    return None;
+                }
+                let request = self.requests.pop_front();
+                let asked = |what: fn(&Request) -> bool| request.as_ref().is_some_and(what);
+                if *status == 101 {
+                    // Without being asked curl takes what follows for the body. Of what is asked for all
+                    // but WebSocket may bring files (HTTP/2).
+                    let mut protocols = head.members(b"upgrade");
+                    let web_socket = |name: &[u8]| name.eq_ignore_ascii_case(b"websocket");
+                    if !asked(|request| request.upgrade) || !protocols.any(web_socket) {
+                        transfers.unread();
+                    }
+                }
+                let through = asked(|request| request.connect) && (200..300).contains(status);
+                if *status == 101 || through {
+                    self.tunnel(transfers);
+                    if through {
+                        *self = Self { through, ..Self::default() };
+                    }
+                    return None;
+                }
+                if asked(|request| request.head_only) || matches!(status, 204 | 304) {
+                    return None;
+                }
+                Some((head.length(), head.downloaded(from, *status, request.as_ref())))
+            }
+            // Gnutella's push: the other side will ask.
+            Start::Giv => None,
+            Start::Other => {
+                self.tunnel(transfers);
+                None
+            }
+        }
     }
 
     fn tunnel(&mut self, transfers: &mut Transfers) {
@@ -281,7 +359,11 @@ impl Http {
 }
 
 impl Direction {
-    /// A line within a chunked body.
+    fn lost() -> Self {
+        Self { state: State::Lost, ..Self::default() }
+    }
+
+    /// A line within a chunked body, without its LF.
     fn line(&mut self, line: &[u8], transfers: &mut Transfers) {
         self.state = match std::mem::take(&mut self.state) {
             // RFC 9112, section 7.1: the size, then extensions behind a semicolon.
@@ -292,16 +374,17 @@ impl Direction {
                 }
                 Some(left) => State::Chunk { file, left },
                 None => {
-                    file.end(false, transfers);
-                    State::Lost
+                    self.state = State::Size { file };
+                    return self.broken(transfers);
                 }
             },
-            State::ChunkEnd { file } if line.is_empty() => State::Size { file },
+            // Python takes two bytes here, whatever they are.
+            State::ChunkEnd { file } if line == b"\r" => State::Size { file },
+            State::Trailer if matches!(line, b"" | b"\r") => State::Head,
             State::ChunkEnd { file } => {
-                file.end(false, transfers);
-                State::Lost
+                self.state = State::ChunkEnd { file };
+                return self.broken(transfers);
             }
-            State::Trailer if line.is_empty() => State::Head,
             state => state,
         };
     }
@@ -317,7 +400,9 @@ impl Direction {
         };
     }
 
+    /// Nothing of it can be read until a message begins.
     fn broken(&mut self, transfers: &mut Transfers) {
+        transfers.unread();
         self.finish(false, transfers);
         self.state = State::Lost;
     }
@@ -332,111 +417,6 @@ impl Direction {
             | State::Chunk { file, .. }
             | State::ChunkEnd { file } => file.end(complete, transfers),
             State::Head | State::Trailer | State::Lost | State::Tunnel => {}
-        }
-    }
-}
-
-impl File {
-    fn content(&mut self, at: u64, bytes: &[u8], transfers: &mut Transfers) {
-        match self {
-            Self::Known(id) => transfers.content(*id, at, bytes),
-            Self::Form { named, begins, .. } => {
-                begins.extend_from_slice(bytes);
-                if let Some(name) = multipart::file_name(begins) {
-                    named.name = Some(name);
-                } else if begins.len() < FORM {
-                    return;
-                }
-                self.known(transfers);
-            }
-        }
-    }
-
-    fn lost(&mut self, at: u64, length: u64, transfers: &mut Transfers) {
-        let id = self.known(transfers);
-        transfers.lost(id, at, length);
-    }
-
-    fn end(mut self, complete: bool, transfers: &mut Transfers) {
-        let id = self.known(transfers);
-        transfers.end(id, complete);
-    }
-
-    /// A form becomes a file with the name that was found, if any.
-    fn known(&mut self, transfers: &mut Transfers) -> TransferId {
-        let id = match self {
-            Self::Known(id) => return *id,
-            Self::Form { named, begins, at, last } => {
-                let id = transfers.begin((**named).clone(), *at, *last);
-                transfers.content(id, *at, begins);
-                id
-            }
-        };
-        *self = Self::Known(id);
-        id
-    }
-}
-
-impl Head<'_> {
-    /// The file that a request carries.
-    fn uploaded(&self, from: Side, target: &[u8]) -> FileNamed {
-        let form = self.form();
-        FileNamed {
-            name: self
-                .value(b"content-disposition")
-                .and_then(file_name::of_disposition)
-                .or_else(|| if form { None } else { file_name::of_target(target) }),
-            location: Some(file_name::without_query(target)),
-            host: self.value(b"host").map(file_name::text),
-            ..self.file(from)
-        }
-    }
-
-    /// The file that a response carries.
-    fn downloaded(&self, from: Side, status: u16, request: Option<&Request>) -> FileNamed {
-        let (range, total) = match self.value(b"content-range").and_then(head::content_range) {
-            Some((range, total)) if status == 206 => (Some(range), total),
-            _ => (None, None),
-        };
-        let file = self.file(from);
-        FileNamed {
-            name: self
-                .value(b"content-disposition")
-                .and_then(file_name::of_disposition)
-                .or_else(|| file_name::of_target(&request?.target)),
-            location: request.map(|request| file_name::without_query(&request.target)),
-            host: request.and_then(|request| request.host.clone()),
-            size: if range.is_some() { total } else { file.size },
-            range,
-            hash: self
-                .value(b"x-gnutella-content-urn")
-                .and_then(head::sha1_urn)
-                .or_else(|| head::sha1_urn(&request?.target))
-                .map(FileHash::Sha1),
-            ..file
-        }
-    }
-
-    fn file(&self, from: Side) -> FileNamed {
-        let size = match self.length() {
-            Body::Counted(length) => Some(length),
-            Body::Chunked | Body::UntilClose => None,
-        };
-        FileNamed {
-            transfer: TransferId(0),
-            from,
-            name: None,
-            location: None,
-            host: None,
-            size,
-            range: None,
-            kind: file_type::UNKNOWN,
-            media: self.value(b"content-type").map(file_name::text),
-            coding: self
-                .value(b"content-encoding")
-                .filter(|coding| !coding.eq_ignore_ascii_case(b"identity"))
-                .map(file_name::text),
-            hash: None,
         }
     }
 }

@@ -228,17 +228,27 @@ fn an_uploaded_form_is_named_after_its_file() {
 }
 
 #[test]
-fn after_connect_and_upgrade_nothing_is_read() {
-    for (request, response) in [
-        ("CONNECT h:443 HTTP/1.1\r\n\r\n", "HTTP/1.1 200 OK\r\n\r\n"),
-        ("GET /ws HTTP/1.1\r\nUpgrade: websocket\r\n\r\n", "HTTP/1.1 101 Switching\r\n\r\n"),
+fn after_connect_and_upgrade_nothing_is_read_but_http() {
+    let websocket = ["Upgrade: websocket", "101 Switching\r\nUpgrade: websocket"];
+    for (request, response, first) in [
+        ("CONNECT h:443 HTTP/1.1", "200 OK", "\x16\x03\x01"),
+        ("CONNECT h:22 HTTP/1.1", "200 OK", "SSH-2.0-OpenSSH_9.2p1\r\n"),
+        (&format!("GET /ws HTTP/1.1\r\n{}", websocket[0]), websocket[1], ""),
     ] {
         let mut bench = Bench::new("http", &holding());
-        bench.client(request);
-        bench.server(response);
-        assert_eq!(bench.interests, [Interest::Nothing; 2]);
+        bench.client(format!("{request}\r\n\r\n"));
+        bench.server(format!("HTTP/1.1 {response}\r\n\r\n"));
+        bench.client(first);
+        assert_eq!(bench.interests, [Interest::Nothing; 2], "{request}");
         assert_eq!((bench.held(Side::Client), bench.held(Side::Server)), (None, None));
+        assert!(!bench.events.iter().any(|event| matches!(event, Event::Unread)));
     }
+    let mut bench = Bench::new("http", &holding());
+    bench.client("CONNECT h:80 HTTP/1.1\r\n\r\n");
+    bench.server("HTTP/1.1 200 OK\r\n\r\n");
+    bench.client("GET /within HTTP/1.1\r\n\r\n");
+    bench.server("HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\n12345678");
+    assert_eq!(bench.name_list(), ["within"]);
 }
 
 #[test]

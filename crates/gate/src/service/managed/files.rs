@@ -2,7 +2,7 @@
 
 use super::{
     Around, EXPECTED_NS, Ended, MAX_EXPECTED, Managers, WorkerCommand,
-    flow::{Transfer, title},
+    flow::{Managed, Transfer, title},
     torrents::{Block, is_torrent},
 };
 use crate::{
@@ -38,6 +38,13 @@ impl Managers {
                     let Some(managed) = self.flows.get_mut(&id) else { return };
                     let (mut action, rule) =
                         torrent.unwrap_or_else(|| managed.judge(&named, around, commands));
+                    if named.ambiguous && action == FileAction::Allow {
+                        // Its type may be another one.
+                        self.unread(&id, around, commands);
+                        if !self.flows.contains_key(&id) {
+                            return;
+                        }
+                    }
                     let transfer = named.transfer;
                     let mut job = None;
                     let mut unscanned = false;
@@ -135,6 +142,10 @@ impl Managers {
         {
             return Err(Failure::Packed(coding.clone()));
         }
+        // Others than we scan may reach the client before the verdict.
+        if named.ambiguous && self.scan_fails == Failed::Refuse {
+            return Err(Failure::Ambiguous);
+        }
         let scanner = self.scanner.as_ref();
         let scanner =
             scanner.ok_or_else(|| Failure::Unavailable("there is no [gate.scan]".into()))?;
@@ -163,14 +174,15 @@ impl Managers {
         if passes { FileAction::Allow } else { FileAction::Deny }
     }
 
-    /// Something passed in a flow that the rules about files should have been asked about.
+    /// Something passes in a flow that the rules about files should have been asked about.
     pub(super) fn unread(
         &mut self,
         id: &Id,
         around: &Around<'_>,
         commands: &mut Vec<WorkerCommand>,
     ) {
-        if !self.settings.hold {
+        let matters = |managed: &Managed| managed.may_match(around);
+        if !self.settings.hold || !self.flows.get(id).is_some_and(matters) {
             return;
         }
         self.counts.unscanned += 1;
@@ -232,6 +244,7 @@ impl Managers {
         let verdict = match verdict {
             ScanResult::Clean if missed => ScanResult::Failed(Failure::Missed),
             ScanResult::Clean if file.named.is_part() => ScanResult::Failed(Failure::Part),
+            ScanResult::Clean if file.named.ambiguous => ScanResult::Failed(Failure::Ambiguous),
             verdict => verdict,
         };
         let (passes, finding) = match verdict {

@@ -3,7 +3,8 @@
 use super::{Around, Ended, WorkerCommand};
 use crate::{
     config::FileAction,
-    event::{FileNamed, Interest, TransferId},
+    event::{ANNOUNCED, FileNamed, Interest, TransferId},
+    files::ANNOUNCERS,
     parser::contents::Now,
     policy::FileQuestion,
     scan::Job,
@@ -99,6 +100,16 @@ impl Managed {
         commands.extend(decision.rule.map(WorkerCommand::Used));
         let rule = decision.rule.and_then(|number| around.policy.file_rule(number));
         (decision.action, rule.map(str::to_owned))
+    }
+
+    /// Whether the rules may ask for a file in it, or in one that it announces.
+    pub(super) fn may_match(&self, around: &Around<'_>) -> bool {
+        let host = self.flow.socket(self.internal).ip();
+        let announced: &[&str] =
+            if ANNOUNCERS.contains(&self.application.as_str()) { &ANNOUNCED } else { &[] };
+        let names = [Some(self.application.as_str()), self.carrier];
+        let mut names = names.into_iter().flatten().chain(announced.iter().copied());
+        names.any(|application| around.policy.asks_of_files(application, host, around.moment))
     }
 
     /// Writes down what is open; it is over.

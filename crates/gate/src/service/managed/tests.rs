@@ -2,6 +2,7 @@
 
 mod batches;
 mod later;
+mod odd;
 
 use super::*;
 use crate::{config::Day, parser::link::Program};
@@ -381,6 +382,11 @@ fn what_is_packed_or_a_part_is_not_called_clean() {
     let cases = [
         ("200 OK\r\nContent-Encoding: br", 1, 0),
         ("200 OK\r\nContent-Encoding: gzip", 0, 1),
+        ("200 OK\r\nContent-Encoding: identity\r\nContent-Encoding: br", 1, 0),
+        ("200 OK\r\nContent-Encoding: gzip, gzip", 1, 0),
+        ("200 OK\r\nContent-Range: bytes 100-109/5000", 1, 0),
+        ("206 Partial Content", 1, 0),
+        ("206 Partial Content\r\nContent-Range: bytes 0-9", 1, 0),
         ("206 Partial Content\r\nContent-Range: bytes 100-109/5000", 1, 0),
         ("206 Partial Content\r\nContent-Range: bytes 0-9/10", 0, 1),
         ("206 Partial Content\r\nContent-Range: bytes 0-9/5000", 1, 0),

@@ -15,8 +15,9 @@ pub(crate) const WEB: &str = "10.62.0.2:8080";
 /// Files by their paths.
 type Files = Arc<Mutex<HashMap<String, Vec<u8>>>>;
 
-/// How a response marks the end of its body.
-const FORMS: [&str; 3] = ["length", "chunked", "close"];
+/// How a response marks the end of its body; those behind the third are odd: two blanks in the status line,
+/// chunk sizes of 16 digits, chunks of HTTP/1.0.
+const FORMS: [&str; 6] = ["length", "chunked", "close", "blanks", "digits", "old"];
 
 /// A server that answers `GET /FORM/NAME` and keeps what `PUT /FORM/NAME` brings; it ends with the test.
 pub(crate) struct Web {
@@ -104,14 +105,18 @@ fn talk(stream: TcpStream, files: &Files) -> std::io::Result<()> {
         }
         let content = files.lock().unwrap().get(name).cloned().unwrap_or_default();
         match form {
-            "length" => {
-                write!(writer, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", content.len())?;
+            "length" | "blanks" => {
+                let blanks = if form == "blanks" { "  " } else { " " };
+                let length = content.len();
+                write!(writer, "HTTP/1.1{blanks}200 OK\r\nContent-Length: {length}\r\n\r\n")?;
                 writer.write_all(&content)?;
             }
-            "chunked" => {
-                writer.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")?;
+            "chunked" | "digits" | "old" => {
+                let version = if form == "old" { "1.0" } else { "1.1" };
+                write!(writer, "HTTP/{version} 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")?;
+                let digits = if form == "digits" { 16 } else { 1 };
                 for chunk in content.chunks(10_000) {
-                    write!(writer, "{:x}\r\n", chunk.len())?;
+                    write!(writer, "{:0digits$x}\r\n", chunk.len())?;
                     writer.write_all(chunk)?;
                     writer.write_all(b"\r\n")?;
                 }
