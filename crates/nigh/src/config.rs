@@ -80,6 +80,13 @@ impl NodeConfig {
                 "a name has 1 to 253 characters, none of them a control character".into(),
             );
         }
+        for (index, name) in self.http_names.iter().enumerate() {
+            let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+            if name.is_empty() || !name.bytes().all(allowed) {
+                let text = "a host's name has letters, digits, `-` and `.`; no port and no path";
+                report(&format!("http_names[{index}]"), text.into());
+            }
+        }
         if !self.control.is_absolute() {
             report("control", "the path of the control socket must begin with `/`".into());
         }

@@ -50,6 +50,12 @@ fn every_mistake_is_named_with_line_and_column() {
             ],
         ),
         (
+            "[node]\nhttp_names = [\"node1.example.net\", \"node1:9160\"]\n",
+            &[
+                "2:36 node.http_names[1]: a host's name has letters, digits, `-` and `.`; no port and no path",
+            ],
+        ),
+        (
             "[node]\nname = \"\"\ncontrol = \"run/x\"\nstate = \"y\"\n",
             &[
                 "2:8 node.name: a name has 1 to 253 characters, none of them a control character",

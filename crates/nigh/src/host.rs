@@ -1,13 +1,16 @@
 //! Whether a host has what a configuration names: files for the daemon's user, and interfaces (`nigh check --host`).
 
-use crate::privileges::USER;
 use config::Problem;
 use nix::{
     errno::Errno,
     net::if_::if_nametoindex,
-    unistd::{AccessFlags, Group, access},
+    unistd::{AccessFlags, Group, Uid, User, access},
 };
-use std::{fs, os::unix::fs::MetadataExt as _, path::Path};
+use std::{
+    fs::{self, Metadata},
+    os::unix::fs::MetadataExt as _,
+    path::Path,
+};
 
 /// Keys, without what is before the last dot, whose values are files that are read.
 const READ: [&str; 9] = [
@@ -29,6 +32,8 @@ const SOCKETS: [&str; 2] = ["clamd", "socket"];
 const INTERFACES: [&str; 2] = ["interfaces", "internal"];
 /// What the unit hides (ProtectHome, PrivateTmp).
 const HIDDEN: [&str; 4] = ["/home", "/root", "/tmp", "/var/tmp"];
+/// What systemd makes of LoadCredential, for the unit alone.
+const CREDENTIALS: &str = "/run/credentials/nigh.service";
 /// The folders that the unit makes.
 const MADE: [&str; 3] = ["/run/nigh", "/var/lib/nigh", "/var/log/nigh"];
 
@@ -42,6 +47,10 @@ pub fn problems(values: &[(String, String)]) -> [Vec<Problem>; 2] {
         let path = Path::new(value);
         let refused = if !path.is_absolute() {
             None
+        } else if path.starts_with(CREDENTIALS) && !path.exists() {
+            let why = format!("{value} is there only while the unit runs: it was not checked");
+            warnings.push(Problem::new(key, why));
+            continue;
         } else if READ.contains(&name) {
             access(path, AccessFlags::R_OK).err().map(|why| format!("cannot read {value}: {why}"))
         } else if WRITTEN.contains(&name) {
@@ -72,14 +81,24 @@ pub fn problems(values: &[(String, String)]) -> [Vec<Problem>; 2] {
 /// A socket that this process cannot open, and how it could.
 fn cannot_open(path: &Path, why: Errno) -> String {
     let text = format!("cannot open {}: {why}", path.display());
-    let group = fs::metadata(path).ok().filter(|socket| socket.mode() & 0o060 == 0o060);
-    let group = group.and_then(|socket| Group::from_gid(socket.gid().into()).ok().flatten());
-    match group {
-        Some(group) if why == Errno::EACCES => {
-            format!("{text}; it is open to a group: `usermod -aG {} {USER}`", group.name)
+    let group = fs::metadata(path).ok().and_then(|socket| group_of(&socket));
+    match (group, User::from_uid(Uid::effective())) {
+        (Some(group), Ok(Some(user))) if why == Errno::EACCES => {
+            format!(
+                "{text}; it is open to a group: `usermod -aG {group} {}`, then restart the daemon",
+                user.name
+            )
         }
         _ => text,
     }
+}
+
+/// The group that may use a socket, unless it is root's.
+fn group_of(socket: &Metadata) -> Option<String> {
+    if socket.mode() & 0o060 != 0o060 || socket.gid() == 0 {
+        return None;
+    }
+    Some(Group::from_gid(socket.gid().into()).ok()??.name)
 }
 
 /// What the sandbox of contrib/nigh.service forbids with an absolute path, whoever the user is.
@@ -136,13 +155,18 @@ mod tests {
             assert!(errors.len() == 1 && errors[0].starts_with(error), "{errors:?}");
             assert!(warnings.is_empty(), "{warnings:?}");
         }
-        // Open to its group alone.
+        let credential = "/run/credentials/nigh.service/isp-a";
+        let [errors, warnings] = found("anycast.upstream[0].password_file", credential);
+        assert!(errors.is_empty() && warnings.len() == 1, "{errors:?} {warnings:?}");
+        // Open to its group alone; root's group is never advised.
         let socket = folder.path().join("bird.ctl");
         fs::write(&socket, "").unwrap();
-        fs::set_permissions(&socket, Permissions::from_mode(0o660)).unwrap();
-        let error = cannot_open(&socket, Errno::EACCES);
-        let group = Group::from_gid(fs::metadata(&socket).unwrap().gid().into()).unwrap().unwrap();
-        assert!(error.ends_with(&format!("`usermod -aG {} nigh`", group.name)), "{error}");
+        for (mode, advised) in [(0o660, true), (0o600, false)] {
+            fs::set_permissions(&socket, Permissions::from_mode(mode)).unwrap();
+            let gid = fs::metadata(&socket).unwrap().gid();
+            let error = cannot_open(&socket, Errno::EACCES);
+            assert_eq!(error.contains("`usermod -aG "), advised && gid != 0, "{error}");
+        }
         let new = format!("{here}/new/state");
         for (key, value) in [
             ("node.state", "/var/lib/nigh"),

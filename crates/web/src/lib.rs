@@ -146,6 +146,7 @@ impl Names {
         match inner {
             Some(inner) => inner.parse::<Ipv6Addr>().is_ok(),
             None => {
+                let name = name.strip_suffix('.').unwrap_or(name);
                 name.parse::<Ipv4Addr>().is_ok()
                     || name.eq_ignore_ascii_case("localhost")
                     || self.0.iter().any(|known| name.eq_ignore_ascii_case(known))
@@ -165,14 +166,18 @@ pub async fn named_rightly(State(names): State<Names>, request: Request, next: N
         (Some(host), None) if host.to_str().is_ok_and(|host| names.have(host)) => None,
         (Some(_), None) => Some((
             StatusCode::MISDIRECTED_REQUEST,
-            "this is not a name of this server: use its address, localhost or a configured name\n",
+            "this is not a name of this server: use its address or localhost; the daemon also takes its host's name \
+             and those of node.http_names",
         )),
         (None, _) if request.version() == Version::HTTP_10 => None,
-        _ => Some((StatusCode::BAD_REQUEST, "a request has one header Host\n")),
+        _ => Some((StatusCode::BAD_REQUEST, "a request has one header Host")),
     };
     match refused {
         None => next.run(request).await,
-        Some(refused) => fresh(refused.into_response()),
+        Some((status, error)) => {
+            let body = format!("{{\"error\":\"{error}\"}}");
+            fresh((status, [(header::CONTENT_TYPE, "application/json")], body).into_response())
+        }
     }
 }
 
@@ -221,6 +226,7 @@ mod tests {
             ("[2001:db8::7]:9161", true),
             ("node1.example.net", true),
             ("Node1.example.net:9160", true),
+            ("node1.example.net.:9160", true),
             ("", false),
             ("::1", false),
             ("[::1", false),
