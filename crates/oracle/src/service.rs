@@ -184,7 +184,7 @@ impl Opened {
     /// See [`StartError`].
     pub fn open(config: Config) -> Result<Self, StartError> {
         let (policy, files) = read(&config)?;
-        let sockets = bind(&config)?;
+        let sockets = Sockets::bind(&listen(&config), &[]).map_err(PartError::from)?;
         let driver = driver::open(&config)?;
         driver::guard(&driver, &sockets)?;
         let mut publisher = None;
@@ -266,7 +266,7 @@ impl Service {
     /// Does the steps of a reload that others may notice; when it fails, some of them may be done.
     async fn begin(&self, prepared: &mut Prepared, in_force: &Config) -> Result<(), PartError> {
         if listen(&prepared.config) != listen(in_force) {
-            let sockets = bind(&prepared.config)?;
+            let sockets = Sockets::bind(&listen(&prepared.config), &in_force.oracle.listen)?;
             driver::guard(&self.shared.driver, &sockets)?;
             prepared.workers = Some(self.shared.answering(sockets)?);
         }
@@ -403,11 +403,6 @@ impl job::Service for Service {
 /// Reads the policy, and the configuration's own files.
 fn read(config: &Config) -> Result<(Policy, Files), PartError> {
     Ok((policy::policy(&config.oracle)?, Files::read(&config.oracle.topology)?))
-}
-
-/// Opens the sockets that the configuration names.
-fn bind(config: &Config) -> Result<Sockets, PartError> {
-    Ok(Sockets::bind(&listen(config))?)
 }
 
 /// Where Proxidor is answered, and by how many threads.

@@ -10,6 +10,7 @@
 
 use std::{
     io::{self, PipeReader, PipeWriter},
+    mem,
     net::SocketAddr,
     os::fd::{AsFd, BorrowedFd},
     sync::{
@@ -91,11 +92,12 @@ pub struct Sockets {
 }
 
 impl Sockets {
-    /// Binds the sockets of all threads.
+    /// Binds the sockets of all threads. They share a port with those of `held`, at which this process answers
+    /// already, and with no other process.
     ///
     /// # Errors
     /// When the kernel refuses one; the others are closed.
-    pub fn bind(listen: &Listen) -> Result<Self, BindError> {
+    pub fn bind(listen: &Listen, held: &[SocketAddr]) -> Result<Self, BindError> {
         let cores = cores();
         let count = if listen.threads == 0 { cores.len().max(1) } else { listen.threads };
         let mut threads: Vec<Vec<Socket>> = (0..count).map(|_| Vec::new()).collect();
@@ -104,8 +106,9 @@ impl Sockets {
             let failed = |source| BindError { address, source };
             // The first socket may choose the port; the others take the same.
             let mut bound = address;
-            for (number, sockets) in threads.iter_mut().enumerate() {
-                let socket = open(bound, number == 0).map_err(failed)?;
+            let mut alone = !held.iter().any(|held| overlap(*held, address));
+            for sockets in &mut threads {
+                let socket = open(bound, mem::take(&mut alone)).map_err(failed)?;
                 let local = socket.local_addr().map_err(failed)?;
                 bound = local.as_socket().unwrap_or(bound);
                 sockets.push(socket);
@@ -179,11 +182,17 @@ fn core_of(cores: &[usize], number: usize) -> Option<usize> {
     cores.get(number % cores.len().max(1)).copied()
 }
 
+/// Whether sockets at both would get the same datagrams.
+fn overlap(a: SocketAddr, b: SocketAddr) -> bool {
+    let any = a.ip().is_unspecified() || b.ip().is_unspecified();
+    a.port() == b.port() && a.is_ipv4() == b.is_ipv4() && (any || a.ip() == b.ip())
+}
+
 /// The first socket of an address is bound alone, so that another process that answers there is noticed; then it
 /// shares the port.
-fn open(address: SocketAddr, first: bool) -> io::Result<Socket> {
+fn open(address: SocketAddr, alone: bool) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
-    socket.set_reuse_port(!first)?;
+    socket.set_reuse_port(!alone)?;
     if address.is_ipv6() {
         // So that 0.0.0.0 and :: can be listened on side by side.
         socket.set_only_v6(true)?;

@@ -33,7 +33,7 @@ fn table(name: &str) -> Arc<Tables> {
 
 fn site(addresses: &[&str], threads: usize) -> Site {
     let addresses = addresses.iter().map(|address| address.parse().unwrap()).collect();
-    let sockets = Sockets::bind(&Listen { addresses, threads }).unwrap();
+    let sockets = Sockets::bind(&Listen { addresses, threads }, &[]).unwrap();
     assert_eq!(sockets.fds().count(), sockets.addresses().len() * threads);
     let tables = Arc::new(ArcSwapOption::from(Some(table("row with a default router"))));
     let settings = Arc::new(ArcSwap::from_pointee(Settings::default()));
@@ -193,7 +193,7 @@ fn counters_add_up_whenever_they_are_read() {
 #[test]
 fn what_has_arrived_is_answered_before_the_threads_end() {
     let listen = Listen { addresses: vec!["127.0.0.1:0".parse().unwrap()], threads: 1 };
-    let sockets = Sockets::bind(&listen).unwrap();
+    let sockets = Sockets::bind(&listen, &[]).unwrap();
     let socket = client(sockets.addresses()[0]);
     // All of it is in the socket's queue before a thread runs.
     for identification in 0..150 {
@@ -213,9 +213,14 @@ fn a_second_site_has_the_port_only_after_the_first() {
     let first = site(&["127.0.0.1:0"], 2);
     let address = first.workers.addresses()[0];
     for threads in [1, 2] {
-        let second = Sockets::bind(&Listen { addresses: vec![address], threads });
+        let second = Sockets::bind(&Listen { addresses: vec![address], threads }, &[]);
         let error = second.unwrap_err().to_string();
         assert!(error.ends_with("stop it or choose another port"), "{error}");
+    }
+    // This process changes its threads without a gap, at wildcards too.
+    let any = SocketAddr::from(([0, 0, 0, 0], address.port()));
+    for held in [address, any] {
+        Sockets::bind(&Listen { addresses: vec![address], threads: 1 }, &[held]).unwrap();
     }
     first.workers.stop();
     let second = site(&[&address.to_string()], 1);
@@ -229,7 +234,7 @@ fn a_second_site_has_the_port_only_after_the_first() {
 fn a_socket_that_cannot_be_bound_is_named() {
     let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
-    let error = Sockets::bind(&Listen { addresses: vec![address], threads: 1 }).unwrap_err();
+    let error = Sockets::bind(&Listen { addresses: vec![address], threads: 1 }, &[]).unwrap_err();
     let text = error.to_string();
     assert!(text.starts_with(&format!("listening on UDP {address}: ")), "{text}");
     assert!(text.ends_with("stop it or choose another port"), "{text}");
