@@ -348,6 +348,24 @@ fn whatever_bytes_are_wrong_the_archive_opens_or_says_why_not() {
 }
 
 #[test]
+fn a_record_that_is_refused_costs_no_other() {
+    let folder = TempDir::new().expect("a folder");
+    let archive = open(&folder);
+    let other = rusqlite::Connection::open(folder.path().join(FILE)).expect("the database");
+    let trigger = "CREATE TRIGGER odd BEFORE INSERT ON record \
+                   WHEN (NEW.at_ns / 1000000000) % 100 = 70 BEGIN SELECT RAISE(ABORT, 'odd'); END";
+    other.execute_batch(trigger).expect("a trigger");
+    for second in 0..300 {
+        archive.put(&delay(second, "a", "b"));
+    }
+    assert!(archive.flush());
+    let status = archive.status();
+    assert_eq!((status.written, status.lost["refused"]), (297, 3));
+    let found = archive.query(&Query::default()).expect("an answer");
+    assert_eq!(found.len(), 297);
+}
+
+#[test]
 fn the_query_of_the_manual_finds_a_delay() {
     let manual = include_str!("../../../../docs/probe-archive.md");
     let (_, sql) = manual.split_once("archive.sqlite \"\n").expect("the command");

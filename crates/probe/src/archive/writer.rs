@@ -10,6 +10,7 @@ use super::{
 use crate::record::Record;
 use datapath::clock::unix_ns;
 use std::{
+    mem,
     path::PathBuf,
     sync::Arc,
     time::{Duration, Instant},
@@ -36,10 +37,13 @@ pub(super) struct Writer {
     wake: Option<Arc<Notify>>,
     /// Taken from the queue and not yet written.
     batch: Vec<Record>,
+    /// How many of them go into the next transaction: fewer where the database has refused some of them.
+    most: usize,
     config: ArchiveConfig,
     pass: Pass,
-    /// When the next step is due of making hours and days.
+    /// When the next step is due of making hours and days, and when it was asked last what is old.
     retain: Instant,
+    looked: Instant,
 }
 
 impl Writer {
@@ -56,9 +60,11 @@ impl Writer {
             counters,
             wake,
             batch: Vec::new(),
+            most: BATCH,
             config,
             pass: Pass::default(),
             retain: Instant::now(),
+            looked: Instant::now(),
         }
     }
 
@@ -69,17 +75,15 @@ impl Writer {
             panics::point("archive");
             let until = if failed { Instant::now() + PAUSE } else { self.retain };
             let open = queue.take(&mut self.batch, until, failed);
-            let count = self.batch.len();
-            failed = !self.write();
+            failed = !self.write_all(queue);
             if failed {
                 queue.fail();
                 if let Some(left) = queue.give_up() {
-                    self.counters.not_written(count + left);
+                    self.counters.not_written(self.batch.len() + left);
                     return;
                 }
                 continue;
             }
-            queue.settle(count);
             if !open {
                 return;
             }
@@ -89,37 +93,53 @@ impl Writer {
         }
     }
 
-    /// Writes the batch; false when it must wait.
-    fn write(&mut self) -> bool {
-        if self.batch.is_empty() {
-            return true;
+    /// Writes the batch; false when what is left of it must wait.
+    fn write_all(&mut self, queue: &Queue) -> bool {
+        while !self.batch.is_empty() {
+            match self.write() {
+                Some(settled) => queue.settle(settled),
+                None => return false,
+            }
         }
+        true
+    }
+
+    /// Writes as many records as a transaction may have, and returns how many are no longer its business: they are
+    /// written, or a single one is refused. None when they must wait.
+    fn write(&mut self) -> Option<usize> {
         let database = match &mut self.database {
             Some(database) => database,
             None => match database::open_or_begin(&self.path, &self.counters) {
                 Ok(database) => self.database.insert(database),
                 Err(error) => {
                     self.counters.error(error.to_string());
-                    return false;
+                    return None;
                 }
             },
         };
-        let Err(error) = database.insert(&self.batch) else {
-            self.counters.written(self.batch.len());
-            self.batch.clear();
+        let count = self.batch.len().min(self.most);
+        let Err(error) = database.insert(self.batch.get(..count).unwrap_or_default()) else {
+            self.counters.written(count);
+            self.batch.drain(..count);
+            self.most = (2 * self.most).min(BATCH);
             self.counters.well();
             if let Some(wake) = &self.wake {
                 wake.notify_one();
             }
-            return true;
+            return Some(count);
         };
         match self.meet(&error) {
-            Failure::Damaged | Failure::Later => false,
+            Failure::Damaged | Failure::Later => None,
+            Failure::Refused if count > 1 => {
+                // One of them is the reason; the others are written without it.
+                self.most = count / 2;
+                Some(0)
+            }
             Failure::Refused => {
-                tracing::error!(%error, records = self.batch.len(), "the archive refuses records");
-                self.counters.refused(self.batch.len());
-                self.batch.clear();
-                true
+                tracing::error!(%error, "the archive refuses a record");
+                self.counters.refused(1);
+                self.batch.drain(..1);
+                Some(1)
             }
         }
     }
@@ -143,9 +163,12 @@ impl Writer {
 
     /// A step of making hours and days of what is old.
     fn retain(&mut self) {
-        let now_ns = unix_ns().cast_signed();
         let Some(database) = &mut self.database else { return };
-        match retain::step(database, &mut self.pass, &self.config, now_ns) {
+        let clock_ns = unix_ns().cast_signed();
+        let elapsed = mem::replace(&mut self.looked, Instant::now()).elapsed();
+        let step = retain::now(database, clock_ns, elapsed)
+            .and_then(|now_ns| retain::step(database, &mut self.pass, &self.config, now_ns));
+        match step {
             Ok(Step::More) => {}
             Ok(Step::Done) => self.retain = Instant::now() + RETAIN,
             Err(error) => {

@@ -8,7 +8,7 @@
 //!
 //! A server may write what clients read differently. Where all that take a response take the same body,
 //! it is read as they do; where they differ, its file is `ambiguous`. What cannot be read is reported
-//! ([`Transfers::unread`]). `manage/tests/clients.rs` has what curl, wget, Python, Chromium and Firefox take.
+//! ([`Transfers::unread`]). `tests/it/clients.rs` has what curl, wget, Python, Chromium and Firefox take.
 //!
 //! A side whose bytes cannot be read, or from which some are missing in a head, is read again from
 //! the next segment on that begins like a message.

@@ -147,3 +147,37 @@ fn what_is_kept_for_ever_stays_and_unreadable_rows_stop_nothing() {
     let (left, hours, _) = kept(&folder);
     assert_eq!((left.len(), hours.len()), (0, 1));
 }
+
+#[test]
+fn a_clock_that_jumps_makes_nothing_old() {
+    let (folder, mut database, config) = begin();
+    let hour = Duration::from_secs(3600);
+    let age = |database: &mut Database, clock_ns: i64, elapsed: Duration| {
+        let now_ns = now(database, clock_ns, elapsed).expect("a time");
+        pass(database, &config, now_ns);
+        now_ns - BEGIN_NS
+    };
+    // Nothing is known of an empty archive's time but what the clock says.
+    assert_eq!(age(&mut database, BEGIN_NS, Duration::ZERO), 0);
+    database.insert(&[ping(BEGIN_NS, "a", 1000)]).expect("written");
+    // A month ahead, then right again, then a month late.
+    assert_eq!(age(&mut database, BEGIN_NS + 31 * DAY_NS, hour), 2 * HOUR_NS);
+    assert_eq!(kept(&folder).0.len(), 1, "the record is still there");
+    assert_eq!(age(&mut database, BEGIN_NS + 3 * HOUR_NS, hour), 3 * HOUR_NS);
+    assert_eq!(age(&mut database, BEGIN_NS - 31 * DAY_NS, hour), -31 * DAY_NS);
+    // A day that has passed is a day.
+    let day = 24 * hour;
+    for days in 1..=40 {
+        age(&mut database, BEGIN_NS + days * DAY_NS, day);
+    }
+    assert_eq!(age(&mut database, BEGIN_NS + 41 * DAY_NS, day), 41 * DAY_NS);
+    assert!(kept(&folder).0.is_empty(), "it has become a day");
+}
+
+#[test]
+fn an_archive_of_an_earlier_version_begins_at_its_newest_record() {
+    let (_folder, mut database, _) = begin();
+    database.insert(&[ping(BEGIN_NS, "a", 1000)]).expect("written");
+    let late = now(&database, BEGIN_NS + 31 * DAY_NS, Duration::ZERO).expect("a time");
+    assert_eq!(late, BEGIN_NS);
+}

@@ -13,7 +13,7 @@ const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 fn post(host: &Namespace, token: Option<&str>, body: &str) -> (u16, String) {
     let authorization = token.map(|token| format!("Authorization: Bearer {token}\r\n"));
     let request = format!(
-        "POST /api/v1/probe/run HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{}Content-Length: {}\r\n\r\n{body}",
+        "POST /api/v1/probe/run HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{}Content-Length: {}\r\n\r\n{body}",
         authorization.unwrap_or_default(),
         body.len()
     );
