@@ -1,6 +1,11 @@
 //! Events of a managed flow, and what its manager is set up with.
 
-use crate::{chat::Message, file_type::Kind, stream::Budget, torrents::Torrent};
+use crate::{
+    chat::Message,
+    file_type::{self, Kind},
+    stream::Budget,
+    torrents::Torrent,
+};
 use classify::flow::Side;
 use config::hex;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -99,6 +104,24 @@ pub struct FileNamed {
 }
 
 impl FileNamed {
+    /// One of which nothing is known but who sends it. Its number is given when it begins.
+    pub(crate) fn new(from: Side) -> Self {
+        Self {
+            transfer: TransferId(0),
+            from,
+            name: None,
+            location: None,
+            host: None,
+            size: None,
+            range: None,
+            kind: file_type::UNKNOWN,
+            media: None,
+            coding: None,
+            ambiguous: false,
+            hash: None,
+        }
+    }
+
     /// Whether only a part of the file comes.
     pub fn is_part(&self) -> bool {
         self.range.is_some_and(|(start, end)| start > 0 || self.size != Some(end))

@@ -9,7 +9,7 @@
 use super::{Ahead, Protocol, transfers::Transfers};
 use crate::{
     event::{FileHash, FileNamed, TransferId},
-    file_name, file_type,
+    file_name,
 };
 use classify::flow::Side;
 use flate2::{Decompress, FlushDecompress, Status};
@@ -210,20 +210,14 @@ impl DirectConnect {
         let whole = start == 0 && (size.is_some() || !left.is_multiple_of(LEAF));
         let transfer = (hash.is_some() || !is_list).then(|| {
             let at = at.unwrap_or(0);
+            // It is inflated here: no coding is left.
             let file = FileNamed {
-                transfer: TransferId(0),
-                from,
                 name,
                 location: Some(text),
-                host: None,
                 size: size.or_else(|| whole.then_some(left)),
                 range: (!whole).then(|| (start, start.saturating_add(left))),
-                kind: file_type::UNKNOWN,
-                media: None,
-                // It is inflated here.
-                coding: None,
-                ambiguous: false,
                 hash,
+                ..FileNamed::new(from)
             };
             transfers.begin(file, at, (!packed && at > 0).then(|| at.saturating_add(left)))
         });

@@ -11,7 +11,7 @@
 use super::{Ahead, Protocol, gather::Gather, transfers::Transfers};
 use crate::{
     event::{FileHash, FileNamed, TransferId},
-    file_name, file_type,
+    file_name,
 };
 use classify::flow::Side;
 use flate2::{Decompress, FlushDecompress, Status};
@@ -306,18 +306,11 @@ impl Edonkey {
             let size = known.and_then(|file| file.size);
             let whole = start == 0 && !packed && size == Some(u64::from(left));
             let file = FileNamed {
-                transfer: TransferId(0),
-                from,
                 name: known.and_then(|file| file.name.clone()),
-                location: None,
-                host: None,
                 size,
                 range: (start > 0).then(|| (start, size.unwrap_or(u64::MAX))),
-                kind: file_type::UNKNOWN,
-                media: None,
-                coding: None,
-                ambiguous: false,
                 hash: Some(FileHash::Ed2k(*hash)),
+                ..FileNamed::new(from)
             };
             let transfer = transfers.begin(file, at, whole.then(|| at + u64::from(left)));
             direction.open = Some(Open { transfer, hash: *hash, next: start, block: None });

@@ -11,7 +11,7 @@
 use super::{Ahead, Protocol, transfers::Transfers};
 use crate::{
     event::{ANNOUNCED, Event, Expectation, FileNamed, Promise, Promised, TransferId},
-    file_name, file_type,
+    file_name,
 };
 use classify::flow::{Flow, Side};
 use std::{
@@ -277,17 +277,10 @@ impl Data {
         let file = FileNamed {
             name: location.as_deref().and_then(file_name::last_part),
             location,
-            host: None,
             size,
             // Up to where it goes is known at its end only.
             range: (start > 0).then_some((start, size.unwrap_or(u64::MAX))),
-            transfer: TransferId(0),
-            from,
-            kind: file_type::UNKNOWN,
-            media: None,
-            coding: None,
-            ambiguous: false,
-            hash: None,
+            ..FileNamed::new(from)
         };
         State::File(transfers.begin(file, at, None), from)
     }

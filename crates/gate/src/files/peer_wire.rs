@@ -9,7 +9,6 @@
 use super::{Ahead, Protocol, gather::Gather, http::Http, transfers::Transfers};
 use crate::{
     event::{Event, FileHash, FileNamed, FileVerdict, TransferId},
-    file_type,
     stream::{Budget, Share},
     torrents::{self, Torrent},
 };
@@ -344,18 +343,5 @@ impl Metadata {
 }
 
 fn named_file(from: Side, hash: [u8; 20]) -> FileNamed {
-    FileNamed {
-        transfer: TransferId(0),
-        from,
-        name: None,
-        location: None,
-        host: None,
-        size: None,
-        range: None,
-        kind: file_type::UNKNOWN,
-        media: None,
-        coding: None,
-        ambiguous: false,
-        hash: Some(FileHash::InfoV1(hash)),
-    }
+    FileNamed { hash: Some(FileHash::InfoV1(hash)), ..FileNamed::new(from) }
 }

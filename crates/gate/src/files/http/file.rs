@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     event::{FileHash, FileNamed, TransferId},
-    file_name, file_type,
+    file_name,
     files::transfers::Transfers,
 };
 use classify::flow::Side;
@@ -161,18 +161,11 @@ impl Head<'_> {
             Body::Chunked | Body::UntilClose => None,
         };
         FileNamed {
-            transfer: TransferId(0),
-            from,
-            name: None,
-            location: None,
-            host: None,
             size,
-            range: None,
-            kind: file_type::UNKNOWN,
             media: self.value(b"content-type").map(file_name::text),
             coding: Some(codings.join(", ")).filter(|codings| !codings.is_empty()),
             ambiguous: self.ambiguous,
-            hash: None,
+            ..FileNamed::new(from)
         }
     }
 }

@@ -80,7 +80,7 @@ enum State {
 
 impl Protocol for Http {
     fn bytes(&mut self, from: Side, at: u64, bytes: &[u8], transfers: &mut Transfers) {
-        let direction = &mut self.directions[usize::from(from == Side::Server)];
+        let direction = self.direction(from);
         if matches!(direction.state, State::Lost) && Start::begins(bytes) {
             direction.state = State::Head;
         }
@@ -93,7 +93,7 @@ impl Protocol for Http {
     }
 
     fn gap(&mut self, from: Side, at: u64, length: u64, transfers: &mut Transfers) {
-        let direction = &mut self.directions[usize::from(from == Side::Server)];
+        let direction = self.direction(from);
         let mut over = 0;
         match &mut direction.state {
             State::Tunnel | State::Lost => {}
@@ -118,7 +118,7 @@ impl Protocol for Http {
 
     fn end(&mut self, from: Side, complete: bool, transfers: &mut Transfers) {
         let owes = self.owes(from);
-        let direction = &mut self.directions[usize::from(from == Side::Server)];
+        let direction = self.direction(from);
         let complete = complete && matches!(direction.state, State::UntilClose { .. });
         let head = matches!(direction.state, State::Head) && owes;
         if head && !Start::may_answer(&direction.line) {
@@ -161,7 +161,7 @@ impl Http {
 
     /// Reads from the front of `bytes`, which are not empty; how many it took.
     fn step(&mut self, from: Side, at: u64, bytes: &[u8], transfers: &mut Transfers) -> usize {
-        let direction = &mut self.directions[usize::from(from == Side::Server)];
+        let direction = self.direction(from);
         match &mut direction.state {
             State::Tunnel | State::Lost => bytes.len(),
             State::Head => self.gather(from, at, bytes, transfers),
