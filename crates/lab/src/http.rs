@@ -11,16 +11,15 @@ mod query;
 
 use crate::control::{Context, EventLog};
 use axum::{
-    Json, Router,
+    Router,
     http::StatusCode,
     middleware,
-    response::{IntoResponse, Response},
     routing::{MethodRouter, get},
 };
 use datapath::capabilities;
 use std::{io, net::SocketAddr, sync::Arc, thread::JoinHandle};
 use tokio::{net::TcpListener, sync::oneshot};
-use web::{Names, Turns, bind, file, fresh, in_turn, named_rightly, serve};
+use web::{Names, Turns, bind, file, in_turn, refuse, serve};
 
 // The map.
 const PAGE: &str = include_str!("../../../web/map.html");
@@ -73,7 +72,7 @@ impl Listener {
             runtime.block_on(async move {
                 let listener = TcpListener::from_std(self.listener)?;
                 tokio::select! {
-                    () = serve(listener, router) => {}
+                    () = serve(listener, Names::default(), router) => {}
                     _ = stopped => {}
                 }
                 Ok::<_, io::Error>(())
@@ -142,14 +141,7 @@ fn router(shown: Arc<Shown>) -> Router {
         .method_not_allowed_fallback(|| async {
             refuse(StatusCode::METHOD_NOT_ALLOWED, "this is read-only: use GET")
         })
-        .layer(middleware::from_fn_with_state(Names::default(), named_rightly))
         .with_state(shown)
-}
-
-/// An error.
-fn refuse(status: StatusCode, sentence: impl Into<String>) -> Response {
-    let body = Json(serde_json::json!({ "error": sentence.into() }));
-    fresh((status, body).into_response())
 }
 
 #[cfg(test)]

@@ -154,7 +154,7 @@ async fn serve(args: &RunArgs, loaded: Loaded) -> Result<(), RunError> {
         let (for_http, for_control) = (node.clone(), node.clone());
         async move {
             tokio::join!(
-                web::serve(listener, http::router(for_http)),
+                web::serve(listener, for_http.http_names(), http::router(for_http)),
                 socket.serve(move |line| control::reply(for_control.clone(), line))
             )
         }

@@ -16,7 +16,7 @@ use echo::control::Request;
 use job::Service;
 use serde::Deserialize;
 use std::sync::Arc;
-use web::{Turns, file, fresh, in_turn, named_rightly};
+use web::{Turns, file, fresh, in_turn, refuse};
 
 /// Rows of `/api/v1/echo/top` and `/api/v1/gate/top`.
 const TOP_ROWS: usize = 10;
@@ -65,7 +65,6 @@ pub fn router(node: Arc<Node>) -> Router {
     let routes = routes().into_iter();
     routes
         .fold(Router::new(), |router, (_, path, handler)| router.route(path, handler))
-        .layer(middleware::from_fn_with_state(node.http_names(), named_rightly))
         .with_state(node)
 }
 
@@ -111,12 +110,7 @@ async fn ask<S: Service>(node: &Node, request: S::Request) -> Response {
             Err(failed) => (StatusCode::SERVICE_UNAVAILABLE, failed.to_string()),
         },
     };
-    fresh(refuse(status, error))
-}
-
-/// An error as a status code and a JSON object.
-fn refuse(status: StatusCode, error: String) -> Response {
-    (status, Json(serde_json::json!({ "error": error }))).into_response()
+    refuse(status, error)
 }
 
 async fn gate_status(State(node): State<Arc<Node>>) -> Response {
@@ -143,7 +137,7 @@ async fn gate_top(
             let order = gate::control::TopOrder { by, count: TOP_ROWS };
             gate(node, gate::control::Request::Top(order)).await
         }
-        Err(error) => fresh(refuse(StatusCode::BAD_REQUEST, error.body_text())),
+        Err(error) => refuse(StatusCode::BAD_REQUEST, error.body_text()),
     }
 }
 
@@ -154,11 +148,11 @@ async fn show(
 ) -> Response {
     let ask = match asked {
         Ok(Query(ask)) => ask,
-        Err(error) => return fresh(refuse(StatusCode::BAD_REQUEST, error.body_text())),
+        Err(error) => return refuse(StatusCode::BAD_REQUEST, error.body_text()),
     };
     let Some(station) = node.jobs().get::<probe::service::Service>() else {
         let why = "this node is not a measuring station".to_owned();
-        return fresh(refuse(StatusCode::NOT_FOUND, why));
+        return refuse(StatusCode::NOT_FOUND, why);
     };
     fresh(match station.ask(|station| station.show(ask)).await {
         Ok(Ok(answer)) => ([(header::CONTENT_TYPE, "application/json")], answer).into_response(),
@@ -177,7 +171,7 @@ async fn run(State(node): State<Arc<Node>>, headers: HeaderMap, body: Bytes) -> 
         Some(station) => match station.ask(|station| station.request(token, &body)).await {
             Ok(result) => result,
             Err(failed) => {
-                return fresh(refuse(StatusCode::SERVICE_UNAVAILABLE, failed.to_string()));
+                return refuse(StatusCode::SERVICE_UNAVAILABLE, failed.to_string());
             }
         },
     };

@@ -5,10 +5,10 @@
 #![forbid(unsafe_code)]
 
 use axum::{
-    Router,
+    Json, Router,
     extract::{Request, State},
     http::{HeaderValue, StatusCode, Version, header},
-    middleware::Next,
+    middleware::{self, Next},
     response::{IntoResponse, Response},
 };
 use hyper::server::conn::http1;
@@ -64,8 +64,9 @@ pub fn bind(address: SocketAddr, key: &'static str) -> Result<std::net::TcpListe
     listen().map_err(|source| BindError { address, source, key })
 }
 
-/// Serves until dropped; its connections end with it.
-pub async fn serve(listener: TcpListener, router: Router) {
+/// Serves until dropped; its connections end with it. Requests for other names are refused.
+pub async fn serve(listener: TcpListener, names: Names, router: Router) {
+    let router = router.layer(middleware::from_fn_with_state(names, named_rightly));
     let slots = Arc::new(Semaphore::new(CONNECTION_LIMIT));
     let mut connections = JoinSet::new();
     loop {
@@ -160,7 +161,7 @@ impl Names {
 /// A page from anywhere may ask its reader's browser for `http://its-name/`, and have its name resolved to
 /// 127.0.0.1 (DNS rebinding). An address cannot be resolved to another one. Browsers always name the host; a
 /// health check by HTTP/1.0 need not.
-pub async fn named_rightly(State(names): State<Names>, request: Request, next: Next) -> Response {
+async fn named_rightly(State(names): State<Names>, request: Request, next: Next) -> Response {
     let mut hosts = request.headers().get_all(header::HOST).iter();
     let refused = match (hosts.next(), hosts.next()) {
         (Some(host), None) if host.to_str().is_ok_and(|host| names.have(host)) => None,
@@ -174,10 +175,7 @@ pub async fn named_rightly(State(names): State<Names>, request: Request, next: N
     };
     match refused {
         None => next.run(request).await,
-        Some((status, error)) => {
-            let body = format!("{{\"error\":\"{error}\"}}");
-            fresh((status, [(header::CONTENT_TYPE, "application/json")], body).into_response())
-        }
+        Some((status, error)) => refuse(status, error),
     }
 }
 
@@ -195,6 +193,11 @@ pub async fn file(kind: &'static str, text: &'static str) -> impl IntoResponse {
     (headers, text)
 }
 
+/// An error, as an object with the field `error`.
+pub fn refuse(status: StatusCode, error: impl Into<String>) -> Response {
+    fresh((status, Json(serde_json::json!({ "error": error.into() }))).into_response())
+}
+
 /// An answer that must not be kept.
 pub fn fresh(mut response: Response) -> Response {
     let headers = response.headers_mut();
@@ -206,7 +209,7 @@ pub fn fresh(mut response: Response) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use axum::{middleware, routing::get};
+    use axum::routing::get;
     use std::{
         io::{Read, Write},
         sync::mpsc,
@@ -264,7 +267,7 @@ mod tests {
         let address = listener.local_addr().expect("an address");
         let _guard = runtime.enter();
         let listener = TcpListener::from_std(listener).expect("a listener");
-        runtime.spawn(serve(listener, router));
+        runtime.spawn(serve(listener, Names::from_iter(["a".to_owned()]), router));
         let ask = || {
             let mut stream = std::net::TcpStream::connect(address).expect("a connection");
             stream

@@ -1,9 +1,8 @@
 //! The answers: each is what a command prints with `--json`.
 
 use super::{
-    Shown, fresh,
+    Shown,
     query::{Mistake, Parameters},
-    refuse,
 };
 use crate::{
     SettingsChange,
@@ -18,6 +17,7 @@ use axum::{
 use clap::ValueEnum;
 use serde::Serialize;
 use std::sync::Arc;
+use web::{fresh, refuse};
 
 /// Rows of an answer by default.
 const SOME_ROWS: usize = 100;
