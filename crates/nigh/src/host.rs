@@ -45,12 +45,13 @@ pub fn problems(values: &[(String, String)]) -> [Vec<Problem>; 2] {
         let last = key.rsplit('.').next().unwrap_or_default();
         let name = last.split('[').next().unwrap_or_default();
         let path = Path::new(value);
-        let refused = if !path.is_absolute() {
-            None
-        } else if path.starts_with(CREDENTIALS) && !path.exists() {
+        if path.starts_with(CREDENTIALS) && !path.exists() {
             let why = format!("{value} is there only while the unit runs: it was not checked");
             warnings.push(Problem::new(key, why));
             continue;
+        }
+        let refused = if !path.is_absolute() {
+            None
         } else if READ.contains(&name) {
             access(path, AccessFlags::R_OK).err().map(|why| format!("cannot read {value}: {why}"))
         } else if WRITTEN.contains(&name) {

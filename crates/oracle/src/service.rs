@@ -265,8 +265,9 @@ impl Service {
 
     /// Does the steps of a reload that others may notice; when it fails, some of them may be done.
     async fn begin(&self, prepared: &mut Prepared, in_force: &Config) -> Result<(), PartError> {
-        if listen(&prepared.config) != listen(in_force) {
-            let sockets = Sockets::bind(&listen(&prepared.config), &in_force.oracle.listen)?;
+        let (new, old) = (listen(&prepared.config), listen(in_force));
+        if new != old {
+            let sockets = Sockets::bind(&new, &old.addresses)?;
             driver::guard(&self.shared.driver, &sockets)?;
             prepared.workers = Some(self.shared.answering(sockets)?);
         }

@@ -21,7 +21,7 @@ pub(super) struct Timers {
     random: Random,
     /// Attempts in a row that came to nothing.
     pub(super) failures: u32,
-    /// The hold time agreed on; zero before the first OPEN.
+    /// The hold time agreed on, never zero; of no meaning before the first OPEN.
     pub(super) hold: Duration,
     pub(super) retry: Option<Instant>,
     pub(super) hold_at: Option<Instant>,
@@ -61,23 +61,19 @@ impl Timers {
     }
 
     pub(super) fn restart_hold(&mut self, now: Instant) {
-        self.hold_at = if self.hold.is_zero() { None } else { Some(now + self.hold) };
+        self.hold_at = Some(now + self.hold);
     }
 
     pub(super) fn restart_keepalive(&mut self, now: Instant) {
-        if !self.hold.is_zero() {
-            let interval = self.jitter(self.hold / 3);
-            self.keepalive = Some(now + interval);
-        }
+        let interval = self.jitter(self.hold / 3);
+        self.keepalive = Some(now + interval);
     }
 
     pub(super) fn restart_send(&mut self, now: Instant) {
-        if !self.hold.is_zero() {
-            // RFC 9687 section 6 suggests eight minutes. A withdrawal that cannot be written attracts
-            // traffic to a node that does not serve it, so this is the least that its section 4.4 allows
-            // with a margin.
-            self.send = Some(now + self.hold * 2);
-        }
+        // RFC 9687 section 6 suggests eight minutes. A withdrawal that cannot be written attracts
+        // traffic to a node that does not serve it, so this is the least that its section 4.4 allows
+        // with a margin.
+        self.send = Some(now + self.hold * 2);
     }
 
     /// The connection is no more.
