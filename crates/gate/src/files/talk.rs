@@ -6,9 +6,9 @@ use crate::{
     chat::{self, Reader},
     event::{ANNOUNCED, Event, Expectation, Promise, Promised},
 };
-use classify::flow::Side;
+use classify::flow::{Flow, Side};
 use std::{
-    net::{IpAddr, SocketAddr},
+    net::SocketAddr,
     sync::{Arc, Mutex},
 };
 
@@ -18,35 +18,41 @@ const DATA: &str = ANNOUNCED[1];
 /// A flow of a chat protocol.
 #[derive(Debug)]
 pub(crate) struct Talk {
+    flow: Flow,
     application: String,
     reader: Reader,
     secret: bool,
 }
 
 impl Talk {
-    pub(crate) fn new(application: &str) -> Option<Self> {
+    pub(crate) fn new(application: &str, flow: &Flow) -> Option<Self> {
         let reader = Reader::new(application)?;
-        Some(Self { application: application.to_owned(), reader, secret: false })
+        Some(Self { flow: *flow, application: application.to_owned(), reader, secret: false })
     }
-}
 
-/// Announces the flow that will carry a file.
-fn expect(
-    name: &str,
-    size: Option<u64>,
-    server: SocketAddr,
-    sender: Option<IpAddr>,
-    transfers: &mut Transfers,
-) {
-    let path = Some(name.as_bytes().to_vec());
-    let file = Mutex::new(Some(Promised { path, sender, start: 0, size }));
-    transfers.emit(Event::Expect(Expectation {
-        client: None,
-        server,
-        application: DATA,
-        number: 0,
-        promise: Arc::new(Promise { file }),
-    }));
+    /// Announces the flow that will carry a file, to the socket that is stated in a message. The client waits
+    /// at its own address, whatever it states; what it receives is for it alone.
+    fn expect(
+        &self,
+        from: Side,
+        stated: SocketAddr,
+        promised: impl FnOnce(SocketAddr) -> Promised,
+        transfers: &mut Transfers,
+    ) {
+        let client = self.flow.client.ip();
+        let (opener, server) = match from {
+            Side::Client => (None, SocketAddr::new(client, stated.port())),
+            Side::Server => (Some(client), stated),
+        };
+        let file = Mutex::new(Some(promised(server)));
+        transfers.emit(Event::Expect(Expectation {
+            client: opener,
+            server,
+            application: DATA,
+            number: 0,
+            promise: Arc::new(Promise { file }),
+        }));
+    }
 }
 
 impl Protocol for Talk {
@@ -57,13 +63,18 @@ impl Protocol for Talk {
         let mut messages = Vec::new();
         self.reader.feed(from, bytes, &mut messages);
         for message in messages {
+            let promised = |name: &String, size, sender| {
+                let path = Some(name.as_bytes().to_vec());
+                Promised { path, sender, start: 0, size }
+            };
             match &message.event {
                 chat::Event::Offer { name, size, address: Some(address) } => {
-                    expect(name, *size, *address, Some(address.ip()), transfers);
+                    let file = |server: SocketAddr| promised(name, *size, Some(server.ip()));
+                    self.expect(from, *address, file, transfers);
                 }
                 // It is sent by who speaks first: one who calls an offer an answer is believed nothing.
                 chat::Event::Await { name, size, address } => {
-                    expect(name, *size, *address, None, transfers);
+                    self.expect(from, *address, |_| promised(name, *size, None), transfers);
                 }
                 chat::Event::Encrypted => self.secret = true,
                 _ => {}
@@ -79,7 +90,7 @@ impl Protocol for Talk {
     fn end(&mut self, _from: Side, _complete: bool, _transfers: &mut Transfers) {}
 
     fn restart(&mut self, _transfers: &mut Transfers) {
-        if let Some(fresh) = Self::new(&self.application) {
+        if let Some(fresh) = Self::new(&self.application, &self.flow) {
             *self = fresh;
         }
     }

@@ -21,6 +21,7 @@
 mod tests;
 
 use crate::{
+    chat,
     event::{Event, Expectation, FileVerdict, Interest, Settings, TransferId},
     files::{
         Ahead, Protocol, direct_connect::DirectConnect, edonkey::Edonkey, ftp, http::Http,
@@ -61,7 +62,7 @@ impl Manager {
             "directconnect" => Box::new(DirectConnect::default()),
             "ftp" | "ftp_control" => Box::new(ftp::Control::new(flow)),
             _ if application.starts_with("http.") => Box::new(Http::default()),
-            _ => Box::new(Talk::new(application)?),
+            _ => Box::new(Talk::new(application, flow)?),
         };
         Some(Self::of(protocol, settings))
     }
@@ -76,7 +77,7 @@ impl Manager {
                 known.contains(&application)
                     || application == "http"
                     || application.starts_with("http.")
-                    || Talk::new(application).is_some()
+                    || chat::Reader::new(application).is_some()
             }
         }
     }

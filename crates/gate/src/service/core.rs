@@ -13,6 +13,7 @@
 mod count;
 mod crowd;
 mod flow;
+mod hint;
 mod judge;
 #[cfg(test)]
 mod tests;
@@ -29,12 +30,13 @@ use crate::{
 };
 use classify::{
     flow::{Flow, Side},
-    label::{Classification, Label},
+    label::{Classification, Label, UNKNOWN},
     packet::Packet,
 };
 use crowd::Crowd;
 use datapath::gate::Manage;
 use flow::{Decided, bump};
+use hint::{Finding, Hint};
 use ipnet::IpNet;
 use rustc_hash::FxHashMap;
 use std::{collections::VecDeque, sync::Arc};
@@ -273,6 +275,9 @@ impl<L: Inspect> Core<L> {
         for entry in self.flows.values_mut() {
             match &mut entry.phase {
                 Phase::Inspecting(state) => **state = self.inspect.begin(&entry.flow, [None; 2]),
+                Phase::Decided(decided) if decided.hint.is_some() => {
+                    decided.learning = Some(Box::new(self.inspect.begin(&entry.flow, [None; 2])));
+                }
                 Phase::Decided(decided) => {
                     if decided.learning.take().is_some() {
                         self.commands.push(KernelCommand::Manage { flow: entry.flow });
@@ -318,17 +323,41 @@ impl<L: Inspect> Core<L> {
                 Some(Classification::Known(label)) => self.judge(id, Some(label), false),
                 Some(Classification::Unknown) => self.judge(id, None, false),
             },
-            Phase::Decided(decided) => {
-                if let Some(state) = &mut decided.learning {
-                    let _ = self.inspect.packet(&entry.flow, state, packet);
-                    if !self.inspect.learns(state) {
-                        decided.learning = None;
-                        self.commands.push(KernelCommand::Manage { flow: entry.flow });
-                    }
-                }
-            }
+            Phase::Decided(_) => self.learn(id, packet),
         }
         self.packet_verdict(&id)
+    }
+
+    /// A packet of a decided flow, which may still be of use.
+    fn learn(&mut self, id: Id, packet: &Packet<'_>) {
+        let Some(Entry { flow, phase: Phase::Decided(decided), .. }) = self.flows.get_mut(&id)
+        else {
+            return;
+        };
+        let Some(state) = &mut decided.learning else { return };
+        let outcome = self.inspect.packet(flow, state, packet);
+        let mut learns = self.inspect.learns(state);
+        let mut found = None;
+        if let (Some(hint), Some(label)) = (&mut decided.hint, &decided.label) {
+            match hint.look(label, packet, outcome) {
+                Finding::Open => learns = true,
+                Finding::Confirmed => found = Some((Some(label.clone()), false)),
+                Finding::Other(label) => found = Some((label, true)),
+            }
+        }
+        if !learns {
+            decided.learning = None;
+            self.commands.push(KernelCommand::Manage { flow: *flow });
+        }
+        let Some((label, is_other)) = found else { return };
+        decided.hint = None;
+        let name = label.as_ref().map_or(UNKNOWN, |label| &label.application);
+        bump(&mut self.counts.classified, name);
+        self.judge(id, label, is_other);
+        if is_other {
+            // What another reader should have had of it has passed.
+            self.adopted.push((id, true));
+        }
     }
 
     /// A packet whose receiver drops it, which was that number of the flow's first ones, is not inspected:
@@ -389,14 +418,31 @@ impl<L: Inspect> Core<L> {
         self.flows.get(id).is_none_or(|entry| matches!(entry.phase, Phase::Inspecting(_)))
     }
 
-    /// A flow that another one has announced: it has its name before its first packet.
-    pub(super) fn announced(&mut self, flow: &Flow, internal: Side, label: Label) {
+    /// A flow that another one has announced: it has its name before its first packet, and keeps it unless
+    /// its content says otherwise. Rules act on that name `at_once`, or when the content has confirmed it.
+    pub(super) fn announced(
+        &mut self,
+        flow: &Flow,
+        internal: Side,
+        begins: [Option<u32>; 2],
+        label: Label,
+        at_once: bool,
+    ) {
         let id = Id::of(flow);
-        if !self.flows.contains_key(&id) {
-            self.counts.seen += 1;
-            let state = Box::new(self.inspect.begin(flow, [None; 2]));
-            self.insert(id, *flow, internal, Phase::Inspecting(state));
-            self.judge(id, Some(label), false);
+        if self.flows.contains_key(&id) {
+            return;
+        }
+        self.counts.seen += 1;
+        let learning = Some(Box::new(self.inspect.begin(flow, begins)));
+        let hint = Some(Hint::new(at_once));
+        let decided = Decided { learning, hint, ..Decided::passed(Some(label.clone())) };
+        self.insert(id, *flow, internal, Phase::Decided(Box::new(decided)));
+        if at_once {
+            self.judge(id, Some(label), true);
+        } else {
+            let verdict = self.verdict(&id);
+            self.commands.extend(verdict);
+            self.judge_early(id);
         }
     }
 
@@ -458,6 +504,11 @@ impl<L: Inspect> Core<L> {
             }
             Phase::Decided(decided) => {
                 self.counts.ended += 1;
+                if decided.hint.is_some()
+                    && let Some(label) = &decided.label
+                {
+                    bump(&mut self.counts.classified, &label.application);
+                }
                 if let Some((name, _)) = &decided.class {
                     self.classes.give_back(name);
                 }

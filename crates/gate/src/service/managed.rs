@@ -7,6 +7,7 @@
 //!      └─(held)──► wait ──► released, when nothing holds them any more ◄─ verdict┘
 //! ```
 
+mod announced;
 mod files;
 mod flow;
 mod reading;
@@ -14,6 +15,8 @@ mod reading;
 mod tests;
 mod torrents;
 mod waiting;
+
+pub(super) use announced::Announcement;
 
 use super::{
     core::ByFile,
@@ -42,6 +45,7 @@ use classify::{
     label::Label,
     packet::{Packet, Tcp},
 };
+use announced::Announcements;
 use datapath::gate::{Held, Manage};
 use files::UNREAD;
 use flow::{Managed, Transfer, Waiting};
@@ -62,9 +66,6 @@ const MAX_WAITING: usize = 64 << 20;
 const MAX_AGAIN: usize = 256;
 /// Flows that are managed at once.
 const MAX_MANAGED: usize = 1 << 16;
-/// Announced flows that are waited for, and how long.
-const MAX_EXPECTED: usize = 1000;
-const EXPECTED_NS: u64 = 60_000_000_000;
 /// What Managers call HTTP.
 const HTTP: &str = "http";
 
@@ -146,7 +147,7 @@ pub(super) struct Managers {
     waiting: FxHashSet<Id>,
     waiting_bytes: usize,
     settling: FxHashMap<Id, Settling>,
-    expected: VecDeque<(Expectation, u64)>,
+    announced: Announcements,
     settings: Settings,
     reading: Reading,
     scanner: Option<Scanner>,
@@ -188,7 +189,7 @@ impl Managers {
             waiting: FxHashSet::default(),
             waiting_bytes: 0,
             settling: FxHashMap::default(),
-            expected: VecDeque::new(),
+            announced: Announcements::default(),
             settings: Settings::default(),
             reading: Reading::new(parser),
             scanner: None,
@@ -280,15 +281,9 @@ impl Managers {
         first
     }
 
-    /// The announcement of a flow, if there was one.
-    pub(super) fn expects(&mut self, flow: &Flow, now_ns: u64) -> Option<Expectation> {
-        self.expected.retain(|(_, until_ns)| *until_ns > now_ns);
-        let fits = |(expected, _): &(Expectation, u64)| {
-            expected.server == flow.server
-                && expected.client.is_none_or(|client| client == flow.client.ip())
-        };
-        let place = self.expected.iter().position(fits)?;
-        self.expected.remove(place).map(|(expectation, _)| expectation)
+    /// The announcement of a flow that begins, if there was one.
+    pub(super) fn announced(&mut self, flow: &Flow, now_ns: u64) -> Option<Announcement> {
+        self.announced.take(flow, now_ns)
     }
 
     /// A flow was decided without a packet at hand: by an earlier process, late, or before there were rules
@@ -303,7 +298,12 @@ impl Managers {
     ) {
         let flow = new.flow;
         let id = Id::of(&flow);
-        if self.flows.contains_key(&id) {
+        if let Some(managed) = self.flows.get_mut(&id) {
+            // It was announced, and is read as that; as what it is by its content it is not.
+            if managed.label != new.label && interrupted {
+                managed.label = new.label;
+                self.unread(&id, around, commands);
+            }
             return;
         }
         self.begin(new, around, commands);

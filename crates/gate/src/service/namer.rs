@@ -3,10 +3,9 @@
 //! All packets of a batch go there in one request ([`Namer::look`]) before the core asks about each. What was
 //! not foreseen is asked by itself.
 
-use super::{core::Inspect, id::Id};
+use super::{core::Inspect, id::Id, managed::Announcement};
 use crate::{
     config::GateConfig,
-    event::Expectation,
     parser::{
         frame::Frame,
         link::{Link, LinkError, Program},
@@ -33,14 +32,14 @@ pub(super) fn open(program: &Program, config: &GateConfig) -> Result<Link<Names>
 }
 
 /// The label of a flow that another one has announced.
-pub(super) fn announced(expectation: &Expectation) -> Label {
+pub(super) fn announced(Announcement { expectation, by, .. }: &Announcement) -> Label {
     Label {
         application: expectation.application.into(),
         detail: None,
         category: Category::FileTransfer,
-        certainty: Certainty::Certain,
+        certainty: Certainty::Likely,
         engine: label::Engine::Parser,
-        reason: "announced by another flow".into(),
+        reason: format!("announced by {by}").into(),
     }
 }
 

@@ -75,9 +75,10 @@ impl Seen {
         if new && managers.may_announce() {
             managers.exchange(around, commands);
         }
-        let expected = if new { managers.expects(&flow, around.now_ns) } else { None };
-        if let Some(expectation) = &expected {
-            core.announced(&flow, internal, namer::announced(expectation));
+        let announced = if new { managers.announced(&flow, around.now_ns) } else { None };
+        if let Some(announcement) = &announced {
+            let label = namer::announced(announcement);
+            core.announced(&flow, internal, begins, label, announcement.is_of_its_hosts(&flow));
         }
         let undecided = new || core.is_undecided(&id);
         match core.packet(&flow, internal, begins, &packet) {
@@ -98,7 +99,7 @@ impl Seen {
                         internal,
                         label,
                         began_ns,
-                        expectation: expected.as_ref(),
+                        expectation: announced.as_ref().map(|announced| &announced.expectation),
                         syns: begins,
                         now: Some(&packet),
                     };

@@ -1,5 +1,6 @@
 //! A flow as the core remembers it, what is counted, and the commands that follow.
 
+use super::hint::Hint;
 use crate::{
     audit::End,
     config::{Deny, Direction},
@@ -125,6 +126,8 @@ pub(in crate::service) struct Decided<S> {
     pub(super) learning: Option<Box<S>>,
     /// What its manager wants of the packets of client and server.
     pub(super) managed: [Manage; 2],
+    /// While its name is another flow's word alone.
+    pub(super) hint: Option<Hint>,
 }
 
 impl<S> Decided<S> {
@@ -138,6 +141,7 @@ impl<S> Decided<S> {
             unsaid: false,
             learning: None,
             managed: Default::default(),
+            hint: None,
         }
     }
 

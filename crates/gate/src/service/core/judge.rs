@@ -37,7 +37,9 @@ impl<L: Inspect> Core<L> {
             let Some(entry) = self.flows.get_mut(&id) else { continue };
             match &mut entry.phase {
                 Phase::Inspecting(_) => self.judge_early(id),
-                Phase::Decided(decided) if decided.by_file.is_some() => {}
+                Phase::Decided(decided)
+                    if decided.by_file.is_some()
+                        || decided.hint.as_ref().is_some_and(|hint| !hint.at_once) => {}
                 Phase::Decided(decided) => {
                     let label = decided.label.take();
                     self.judge(id, label, false);
@@ -59,7 +61,8 @@ impl<L: Inspect> Core<L> {
         self.adopted.push((id, true));
     }
 
-    /// If what looks at packets has forgotten all flows, those that are inspected are decided.
+    /// If what looks at packets has forgotten all flows, those that are inspected are decided, and so are
+    /// announced ones of which nobody has seen what they are.
     pub(in crate::service) fn lose_forgotten(&mut self) {
         if !self.inspect.was_lost() {
             return;
@@ -71,6 +74,9 @@ impl<L: Inspect> Core<L> {
                 Phase::Decided(decided) => {
                     if decided.learning.take().is_some() {
                         self.commands.push(KernelCommand::Manage { flow: entry.flow });
+                    }
+                    if decided.hint.take().is_some() {
+                        lost.push(*id);
                     }
                 }
             }
@@ -218,6 +224,7 @@ impl<L: Inspect> Core<L> {
             unsaid: false,
             learning: None,
             managed: Default::default(),
+            hint: None,
         }));
         let before = std::mem::replace(&mut entry.phase, before);
         if let (FlowAction::Pass, Phase::Decided(decided)) = (action, &mut entry.phase) {
@@ -229,6 +236,7 @@ impl<L: Inspect> Core<L> {
                 // Another policy changes nothing of what is read.
                 Phase::Decided(before) => {
                     (decided.learning, decided.managed) = (before.learning, before.managed);
+                    decided.hint = before.hint;
                 }
             }
         }

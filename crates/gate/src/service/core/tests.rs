@@ -1,3 +1,5 @@
+mod announced;
+
 use super::*;
 use crate::{
     config::{Day, Deny, GateConfig, Rate},

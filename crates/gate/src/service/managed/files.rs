@@ -1,7 +1,7 @@
 //! Files that managers report, and the decisions of policy and scanner on them.
 
 use super::{
-    Around, EXPECTED_NS, Ended, MAX_EXPECTED, Managers, WorkerCommand,
+    Around, Ended, Managers, WorkerCommand,
     flow::{Managed, Transfer, title},
     torrents::{Block, is_torrent},
 };
@@ -122,11 +122,10 @@ impl Managers {
                 }
                 Event::Unread => self.unread(&id, around, commands),
                 Event::Expect(expectation) => {
-                    if self.expected.len() >= MAX_EXPECTED {
-                        self.expected.pop_front();
+                    let by = managed.flow;
+                    if !self.announced.add(&by, expectation, around.now_ns) {
+                        self.unread(&id, around, commands);
                     }
-                    let until_ns = around.now_ns.saturating_add(EXPECTED_NS);
-                    self.expected.push_back((expectation, until_ns));
                 }
             }
         }

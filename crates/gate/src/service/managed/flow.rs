@@ -92,9 +92,8 @@ impl Managed {
                 now: around.moment,
             })
         };
-        let names = [Some(self.application.as_str()), self.carrier];
         // The first rule of the list that fits it by one of its names.
-        let decision = names.into_iter().flatten().map(decide);
+        let decision = self.names().map(decide);
         let decision = decision.min_by_key(|decision| decision.rule.unwrap_or(usize::MAX));
         let Some(decision) = decision else { return (FileAction::Allow, None) };
         commands.extend(decision.rule.map(WorkerCommand::Used));
@@ -102,13 +101,19 @@ impl Managed {
         (decision.action, rule.map(str::to_owned))
     }
 
+    /// All that it is called: by its name, by what carries it, and by what it turned out to be.
+    fn names(&self) -> impl Iterator<Item = &str> {
+        let label = self.label.as_ref().map(|label| &*label.application);
+        let names = [Some(self.application.as_str()), self.carrier, label];
+        names.into_iter().flatten()
+    }
+
     /// Whether the rules may ask for a file in it, or in one that it announces.
     pub(super) fn may_match(&self, around: &Around<'_>) -> bool {
         let host = self.flow.socket(self.internal).ip();
         let announced: &[&str] =
             if ANNOUNCERS.contains(&self.application.as_str()) { &ANNOUNCED } else { &[] };
-        let names = [Some(self.application.as_str()), self.carrier];
-        let mut names = names.into_iter().flatten().chain(announced.iter().copied());
+        let mut names = self.names().chain(announced.iter().copied());
         names.any(|application| around.policy.asks_of_files(application, host, around.moment))
     }
 

@@ -157,10 +157,7 @@ impl Managers {
 
     /// The parser has failed: flows go on unread, or are refused, as `gate.scan` says.
     fn lose_all(&mut self, around: &Around<'_>, commands: &mut Vec<WorkerCommand>) {
-        // What was announced is still read, though nobody knows its file's name: the parser counts from one.
-        for (expectation, _) in &mut self.expected {
-            expectation.number = 0;
-        }
+        self.announced.without_promises();
         let ids: Vec<Id> = self.flows.keys().copied().collect();
         for id in ids {
             self.counts.lost += 1;

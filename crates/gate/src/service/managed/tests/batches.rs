@@ -54,7 +54,7 @@ impl Flows {
             if managers.may_announce() {
                 managers.exchange(&around, commands);
             }
-            let expectation = managers.expects(&flow, around.now_ns);
+            let announced = managers.announced(&flow, around.now_ns);
             let application = match port {
                 21 => "ftp_control",
                 6667 => "irc",
@@ -65,7 +65,7 @@ impl Flows {
                 internal: Side::Client,
                 label: Some(label(application)),
                 began_ns: 0,
-                expectation: expectation.as_ref(),
+                expectation: announced.as_ref().map(|announced| &announced.expectation),
                 syns: [Some(6999), Some(89)],
                 now: Some(&packet),
             };
@@ -125,7 +125,7 @@ const CASES: [(&str, &[Sent], u16, [usize; 2]); 5] = [
     (
         "a file over DCC",
         &[
-            (6667, Side::Client, b"PRIVMSG you :\x01DCC SEND f 3221225991 2560 68\x01\r\n"),
+            (6667, Side::Server, b":a!a@h PRIVMSG you :\x01DCC SEND f 3221225991 2560 68\x01\r\n"),
             (2560, Side::Server, FILE),
         ],
         2560,
