@@ -40,12 +40,12 @@ use crate::{
         clamd::{Failure, ScanResult},
     },
 };
+use announced::Announcements;
 use classify::{
     flow::{Flow, Side},
     label::Label,
     packet::{Packet, Tcp},
 };
-use announced::Announcements;
 use datapath::gate::{Held, Manage};
 use files::UNREAD;
 use flow::{Managed, Transfer, Waiting};

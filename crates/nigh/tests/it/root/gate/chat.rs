@@ -1,13 +1,19 @@
 //! Files that are offered in IRC and sent past its server are recognized by the offer: they have its name, and are
 //! scanned.
 
+use super::sharing::Share;
 use super::{
     audited::line,
     scanned::{Scanned, pair},
     site::{EXTERNAL, LIMIT, Site, count},
 };
+use std::{
+    io::Write,
+    net::{Ipv4Addr, TcpStream},
+};
 use testbed::{
-    clients::{Ngircd, Script, noise},
+    Namespace,
+    clients::{Ngircd, Peer, Script, noise},
     wait_until,
 };
 
@@ -91,4 +97,39 @@ fn dcc_brings_clean_files_and_no_eicar() {
     let status = site.wait("all finds", |status| count(&status["files"], "found") >= senders / 2);
     assert_eq!(count(&status["files"], "found"), senders / 2, "{status:#}");
     assert_eq!(count(&status["files"], "unscanned"), 0, "{status:#}");
+}
+
+/// Somebody at the server, who says nothing by themselves.
+fn enter(host: &Namespace, nick: &str) -> TcpStream {
+    let mut stream = host.enter(|| TcpStream::connect((EXTERNAL, 6667))).unwrap();
+    write!(stream, "NICK {nick}\r\nUSER {nick} 0 * :{nick}\r\n").unwrap();
+    stream
+}
+
+#[test]
+fn a_forged_offer_hides_no_bittorrent() {
+    const PORT: u16 = 21_002;
+    let log = tempfile::tempdir().unwrap();
+    let site = Site::start(&format!(
+        "refuse_for = \"0s\"\n[gate.audit]\nfolder = \"{}\"\nrecord = [\"chat\", \"files\"]\n\
+         [[gate.rule]]\nname = \"no-sharing\"\napplication = [\"bittorrent\"]\naction = \"deny\"\n",
+        log.path().display()
+    ));
+    let _server = Ngircd::start(&site.external, EXTERNAL).unwrap();
+    let share = Share::start(&site, 300_000, &Peer::new(PORT));
+    let _ann = enter(&site.internal, "ann");
+    let mut bob = enter(&site.external, "bob");
+    let address = u32::from(EXTERNAL.parse::<Ipv4Addr>().unwrap());
+    let offer = format!("\u{1}DCC SEND song.mp3 {address} {PORT} 300000\u{1}");
+    // Who is not there yet gets nothing.
+    let offered = wait_until("the forged offer", LIMIT, || {
+        write!(bob, "PRIVMSG ann :{offer}\r\n").unwrap();
+        count(&site.status()["files"], "messages") > 0
+    });
+    assert!(offered.is_ok(), "{}", site.state());
+    let leech = share.fetch(&site, &Peer::new(21_001));
+    site.wait("a refused flow", |status| count(&status["refused"], "bittorrent") >= 1);
+    assert!(!leech.complete());
+    let status = site.status();
+    assert_eq!(count(&status["classified"], "dcc"), 0, "{status:#}");
 }

@@ -12,7 +12,7 @@ use testbed::{
 };
 
 /// A file that an external seed shares, with its tracker.
-struct Share {
+pub(super) struct Share {
     torrent: Torrent,
     content: Vec<u8>,
     _tracker: OpenTracker,
@@ -21,7 +21,7 @@ struct Share {
 }
 
 impl Share {
-    fn start(site: &Site, length: usize, peer: &Peer) -> Self {
+    pub(super) fn start(site: &Site, length: usize, peer: &Peer) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let content = noise(61, length);
         let file = folder.path().join("shared.iso");
@@ -43,7 +43,7 @@ impl Share {
     }
 
     /// An internal client that fetches it.
-    fn fetch(&self, site: &Site, peer: &Peer) -> Aria2 {
+    pub(super) fn fetch(&self, site: &Site, peer: &Peer) -> Aria2 {
         Aria2::start(&site.internal, &self.torrent, None, peer, &["--bt-stop-timeout=0"]).unwrap()
     }
 }
