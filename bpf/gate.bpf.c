@@ -33,6 +33,10 @@
 #define TCX_NEXT (-1)
 #define TCX_DROP 2
 
+/* What a host gets of a ring that is half full: packets at once, nanoseconds to the next. */
+#define SHARE_BURST 64
+#define SHARE_NS (SECOND / 1000)
+
 static __always_inline int gate_done(struct gate_counts *counts, __u32 what, int verdict)
 {
 	if (what < GATE_COUNTS)
@@ -127,6 +131,36 @@ static __always_inline int gate_refuse(struct __sk_buff *skb, struct gate_counts
 			return gate_done(counts, GATE_UNREACHABLE, verdict);
 	}
 	return gate_done(counts, dropped, TCX_DROP);
+}
+
+/*
+ * May one more packet of an undecided flow go into the ring? While it is less than half full, all
+ * may. Then who began the flow gets 1,000 packets a second, so that a flood of new flows from one
+ * host leaves room for those of others. CPUs that race may give a little more.
+ */
+static __always_inline int gate_has_share(const struct gate_packet *packet,
+					  const struct gate_flow *flow, __u64 now)
+{
+	__u32 side = flow->client == GATE_NOBODY ? packet->from : flow->client;
+	struct gate_host host = {};
+	__u64 *until, from;
+
+	if (bpf_ringbuf_query(&gate_ring, BPF_RB_AVAIL_DATA) <
+	    bpf_ringbuf_query(&gate_ring, BPF_RB_RING_SIZE) / 2)
+		return 1;
+	host.address[0] = packet->key.address[side & 1][0];
+	if (!host.address[0])
+		host.address[1] = packet->key.address[side & 1][1];
+	until = bpf_map_lookup_elem(&gate_shares, &host);
+	from = until && (__s64)(*until - now) > 0 ? *until : now;
+	if (from - now > SHARE_BURST * SHARE_NS)
+		return 0;
+	from += SHARE_NS;
+	if (until)
+		*until = from;
+	else
+		bpf_map_update_elem(&gate_shares, &host, &from, BPF_ANY);
+	return 1;
 }
 
 /* Copies a packet that passes; what happens if the ring is full is configured. */
@@ -333,6 +367,12 @@ __noinline int gate_undecided(struct __sk_buff *skb, const struct gate_packet *p
 		return gate_done(counts, GATE_PASS_UNDECIDED, TCX_NEXT);
 	if (!flow->spoke)
 		flow->spoke = 1;
+	if (!gate_has_share(packet, flow, now)) {
+		gate_done(counts, GATE_MISSED, 0);
+		if (control->hold || control->drop_on_failure)
+			return gate_done(counts, GATE_DROP_RING, TCX_DROP);
+		return gate_done(counts, GATE_PASS_UNDECIDED, TCX_NEXT);
+	}
 	if (control->hold)
 		return gate_hold(skb, counts, packet, flow, hook);
 	if (packet->fragmented != 2 && flow->copied < flow->budget) {
@@ -341,10 +381,11 @@ __noinline int gate_undecided(struct __sk_buff *skb, const struct gate_packet *p
 		how.number = __sync_fetch_and_add(&flow->copied, 1);
 		if (how.length > GATE_FIRST_LONGEST)
 			how.length = GATE_FIRST_LONGEST;
-		if (how.number < flow->budget && !gate_copy(skb, counts, packet, flow, &how) &&
-		    control->drop_on_failure) {
+		/* What user space does not get is not one of those that it has seen. */
+		if (how.number < flow->budget && !gate_copy(skb, counts, packet, flow, &how)) {
 			__sync_fetch_and_add(&flow->copied, -1);
-			return gate_done(counts, GATE_DROP_RING, TCX_DROP);
+			if (control->drop_on_failure)
+				return gate_done(counts, GATE_DROP_RING, TCX_DROP);
 		}
 	}
 	return gate_done(counts, GATE_PASS_UNDECIDED, TCX_NEXT);

@@ -56,6 +56,11 @@ struct gate_counts {
  * A flow's two sockets, the lower one first, bytewise by address and port; so both directions have
  * one key. All in network byte order; IPv4 addresses as IPv6 has them, ::ffff:a.b.c.d.
  */
+/* A host, as far as hosts have shares: an IPv4 address as in gate_key, or an IPv6 one's /64. */
+struct gate_host {
+	__u64 address[2];
+};
+
 struct gate_key {
 	__u64 address[2][2];
 	__be16 port[2];

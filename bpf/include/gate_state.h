@@ -49,6 +49,17 @@ struct {
 	__uint(max_entries, 8 << 20);
 } gate_ring SEC(".maps");
 
+/*
+ * Hosts that begin flows: when each will have been given all that it had of the ring, see
+ * gate_has_share().
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct gate_host);
+	__type(value, __u64);
+} gate_shares SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, GATE_HOOKS);

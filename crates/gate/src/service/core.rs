@@ -7,8 +7,8 @@
 //!                 └─(too many)──► evicted: the kernel passes it       └── counters, another policy
 //! ```
 //!
-//! Flows that are inspected are bounded by themselves and leave in the order in which they came, so that
-//! a flood of new flows never costs a decided one its place.
+//! Flows that are inspected are bounded by themselves, and who began most of them makes room: a flood of new
+//! flows costs neither a decided one its place nor those of other hosts.
 
 mod count;
 mod crowd;
@@ -17,6 +17,7 @@ mod hint;
 mod judge;
 #[cfg(test)]
 mod tests;
+mod undecided;
 
 pub(super) use flow::{
     ByFile, Counted, Counts, Entry, FlowAction, KernelCommand, News, PacketVerdict, Phase,
@@ -39,7 +40,8 @@ use flow::{Decided, bump};
 use hint::{Finding, Hint};
 use ipnet::IpNet;
 use rustc_hash::FxHashMap;
-use std::{collections::VecDeque, sync::Arc};
+use std::sync::Arc;
+use undecided::Undecided;
 
 /// What looks at packets until a flow has a name.
 pub(super) trait Inspect {
@@ -86,10 +88,7 @@ pub(super) struct Core<L: Inspect> {
     now_ns: u64,
     bounds: Bounds,
     flows: FxHashMap<Id, Entry<L::State>>,
-    /// Those that are inspected, in the order in which they came, with when that was; also some that are
-    /// no longer.
-    inspecting: VecDeque<(Id, u64)>,
-    undecided: usize,
+    undecided: Undecided,
     labels: Labels,
     classes: Classes,
     round: u64,
@@ -120,8 +119,7 @@ impl<L: Inspect> Core<L> {
             now_ns: 0,
             bounds,
             flows: FxHashMap::default(),
-            inspecting: VecDeque::new(),
-            undecided: 0,
+            undecided: Undecided::default(),
             labels,
             classes: Classes::default(),
             round: 0,
@@ -231,7 +229,7 @@ impl<L: Inspect> Core<L> {
 
     /// Flows that are inspected, and all others.
     pub(super) fn sizes(&self) -> (usize, usize) {
-        (self.undecided, self.flows.len() - self.undecided)
+        (self.undecided.len(), self.flows.len() - self.undecided.len())
     }
 
     /// Time goes on.
@@ -448,28 +446,21 @@ impl<L: Inspect> Core<L> {
 
     fn insert(&mut self, id: Id, flow: Flow, internal: Side, phase: Phase<L::State>) {
         let now_ns = self.now_ns;
+        let began_by = flow.client.ip();
         if matches!(phase, Phase::Inspecting(_)) {
-            while self.undecided >= self.bounds.undecided {
-                let Some((old, began_ns)) = self.inspecting.pop_front() else { break };
-                let still = |entry: &Entry<_>| {
-                    entry.began_ns == began_ns && matches!(entry.phase, Phase::Inspecting(_))
-                };
-                if self.flows.get(&old).is_some_and(still) {
+            while self.undecided.len() >= self.bounds.undecided {
+                let Some((old, began_ns)) = self.undecided.oldest() else { break };
+                if is_inspected(&self.flows, &old, began_ns) {
                     self.remove(&old, End::Forced);
                 }
             }
-            self.undecided += 1;
-            self.inspecting.push_back((id, now_ns));
-            if self.inspecting.len() > 2 * self.bounds.undecided {
-                let flows = &self.flows;
-                self.inspecting.retain(|(id, began_ns)| {
-                    flows.get(id).is_some_and(|entry| entry.began_ns == *began_ns)
-                });
-            }
+            let flows = &self.flows;
+            self.undecided.add(began_by, id, now_ns, |id, at| is_inspected(flows, id, at));
         }
         let entry = Entry {
             flow,
             internal,
+            began_by,
             inspected: 0,
             inspected_ns: now_ns,
             budget: self.bounds.packets,
@@ -489,7 +480,7 @@ impl<L: Inspect> Core<L> {
         let Some(mut entry) = self.flows.remove(id) else { return };
         match &mut entry.phase {
             Phase::Inspecting(state) => {
-                self.undecided -= 1;
+                self.undecided.done(entry.began_by);
                 if end == End::Forced {
                     self.counts.evicted += 1;
                 } else {
@@ -518,6 +509,13 @@ impl<L: Inspect> Core<L> {
             news.push(News::Ended(Box::new(entry), end));
         }
     }
+}
+
+/// Whether the flow that began then is inspected still.
+fn is_inspected<S>(flows: &FxHashMap<Id, Entry<S>>, id: &Id, began_ns: u64) -> bool {
+    flows.get(id).is_some_and(|entry| {
+        entry.began_ns == began_ns && matches!(entry.phase, Phase::Inspecting(_))
+    })
 }
 
 fn refuses(decision: &Decision) -> bool {

@@ -104,7 +104,8 @@ impl<L: Inspect> Core<L> {
                 let state = Box::new(self.inspect.begin(&counted.flow, [None; 2]));
                 self.counts.seen += 1;
                 self.insert(id, counted.flow, counted.internal, Phase::Inspecting(state));
-                self.judge(id, None, true);
+                // Nobody has looked at it.
+                self.lose(id);
             }
             None => {}
         }

@@ -78,6 +78,8 @@ pub(in crate::service) struct Entry<S> {
     pub(in crate::service) flow: Flow,
     /// Which end is internal.
     pub(in crate::service) internal: Side,
+    /// The host that was seen first, though the kernel may know better by now.
+    pub(super) began_by: IpAddr,
     pub(in crate::service) inspected: u64,
     /// When the last packet was inspected.
     pub(in crate::service) inspected_ns: u64,

@@ -184,7 +184,7 @@ impl<L: Inspect> Core<L> {
             }
         }
         if before.is_none() {
-            self.undecided -= 1;
+            self.undecided.done(entry.began_by);
             bump(&mut self.counts.classified, application);
         }
         // What a file was refused for is no reason to refuse the next connection.

@@ -236,6 +236,35 @@ fn a_flood_costs_no_decided_flow_its_place() {
 }
 
 #[test]
+fn who_began_most_makes_room_for_what_is_inspected() {
+    let began_by = |host: [u8; 4], port| Flow { client: (host, port).into(), ..flow(1) };
+    let mut core = core(RULES, NOON);
+    let others = [began_by([10, 0, 0, 6], 1), began_by([10, 0, 0, 7], 1)];
+    for other in &others {
+        send(&mut core, other, b"hello");
+    }
+    for port in 2..1002 {
+        core.tick(u64::from(port), NOON);
+        send(&mut core, &flow(port), b"hello");
+    }
+    assert_eq!((core.sizes(), core.counts().evicted), ((10, 0), 992));
+    for other in &others {
+        assert!(core.flow(&Id::of(other)).is_some(), "{other}");
+    }
+    // Where all have one, the oldest goes.
+    for host in 1..=20 {
+        send(&mut core, &began_by([10, 0, 1, host], 1), b"hello");
+    }
+    for (host, stays) in [(10, false), (11, true), (20, true)] {
+        let id = Id::of(&began_by([10, 0, 1, host], 1));
+        assert_eq!(core.flow(&id).is_some(), stays, "{host}");
+    }
+    // Those that are decided count no more.
+    send(&mut core, &began_by([10, 0, 1, 20], 1), b"=http");
+    assert_eq!(core.sizes(), (9, 1));
+}
+
+#[test]
 fn a_connection_that_ended_and_one_that_is_silent_are_forgotten() {
     let mut core = core(RULES, NOON);
     for port in 1..=3 {

@@ -303,6 +303,35 @@ fn a_full_ring_is_counted_and_what_follows_is_configured() {
 }
 
 #[test]
+fn a_host_that_fills_the_ring_leaves_room_for_others() {
+    for family in [0, 1] {
+        let gate = with(|settings| settings.ring_bytes = 1 << 18);
+        let missed = || gate.ledger().unwrap().from_internal.missed;
+        let mut flood = Packet::udp(family, b"hello");
+        for port in 1..=2000 {
+            flood.from.set_port(port);
+            gate.heartbeat().unwrap();
+            gate.run(UP, &flood.bytes(), Meta::default()).unwrap();
+        }
+        // The ring has room for 1,024 such packets; half of it is everybody's.
+        assert!((500..1500).contains(&missed()), "{}", missed());
+        let before = missed();
+        let mut other = Packet::udp(family, b"hello");
+        other.from.set_ip(["10.0.0.6", "2001:db8:1:1::5"][family].parse().unwrap());
+        run(&gate, UP, &other.bytes(), TcVerdict::Next, |c| c.copied);
+        // Who answers is counted as who began.
+        run(&gate, Direction::ToInternal, &other.back().bytes(), TcVerdict::Next, |c| c.copied);
+        assert_eq!(missed(), before);
+        // What was missed of a flow is not one of its first packets: they come when there is room.
+        run(&gate, UP, &flood.bytes(), TcVerdict::Next, |c| c.missed);
+        let flow = gate.table().get(&flood.key()).unwrap().unwrap();
+        assert_eq!(flow.copied, 0);
+        gate.reader().unwrap().poll(Duration::ZERO, |_| ()).unwrap();
+        run(&gate, UP, &flood.bytes(), TcVerdict::Next, |c| c.copied);
+    }
+}
+
+#[test]
 fn a_verdict_brings_what_is_to_be_seen_of_both_sides() {
     let gate = gate();
     let (mut reader, table) = (gate.reader().unwrap(), gate.table());
