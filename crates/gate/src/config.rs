@@ -59,8 +59,8 @@ pub struct GateConfig {
     /// Most decided flows at once, and most undecided ones.
     #[schemars(range(min = *FLOWS.start(), max = *FLOWS.end()))]
     pub max_flows: u32,
-    /// For this time, another attempt of a refused flow (same hosts, same port) ends at its first packet;
-    /// 0s is never.
+    /// For this time, another attempt of a refused TCP connection (same hosts, same port) ends at its first
+    /// packet; 0s is never.
     #[serde(with = "humantime_serde")]
     #[schemars(with = "config::schema::Duration")]
     pub refuse_for: Duration,

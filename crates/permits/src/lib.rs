@@ -1,6 +1,10 @@
 //! How much of a server unknown peers may use at once: permits, in all and for one source.
 #![forbid(unsafe_code)]
 
+mod lines;
+
+pub use lines::Lines;
+
 use std::{
     collections::HashMap,
     net::{IpAddr, Ipv6Addr},

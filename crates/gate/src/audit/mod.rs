@@ -29,6 +29,7 @@ pub use status::{Ipfix, Lost, Status};
 
 use self::{mapping::Mask, status::Counters, writer::Writer};
 use std::{
+    borrow::Cow,
     io,
     path::PathBuf,
     sync::{
@@ -68,9 +69,15 @@ enum Order {
 pub struct Sender {
     queue: SyncSender<Order>,
     counters: Arc<Counters>,
+    mask: Mask,
 }
 
 impl Sender {
+    /// Text as the log would write it: with other addresses, if it maps them.
+    pub fn shown<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        self.mask.text(text)
+    }
+
     /// Gives a record; one that there is no room for is counted as lost.
     pub fn send(&self, record: Record) {
         Counters::add(&self.counters.received, 1);
@@ -100,12 +107,13 @@ impl Audit {
         let folder = config.folder.clone();
         let queue = config.queue;
         let counters = Arc::new(Counters::default());
-        let writer = Writer::open(config, Mask::new(mapping), Arc::clone(&counters))
+        let mask = Mask::new(mapping);
+        let writer = Writer::open(config, mask.clone(), Arc::clone(&counters))
             .map_err(|source| StartError::Folder { folder, source })?;
         let (queue, orders) = sync_channel(queue);
         let thread = panics::thread("gate-audit", move || writer.run(&orders))
             .map_err(StartError::Thread)?;
-        Ok(Self { sender: Sender { queue, counters }, thread: Some(thread) })
+        Ok(Self { sender: Sender { queue, counters, mask }, thread: Some(thread) })
     }
 
     /// What records are given to.

@@ -122,7 +122,7 @@ fn a_full_queue_loses_records_and_the_log_says_how_many() {
     let writer = Writer::open(config, Mask::default(), Arc::clone(&counters)).unwrap();
     // The writer is not yet there to take anything.
     let (queue, orders) = sync_channel(4);
-    let sender = Sender { queue, counters };
+    let sender = Sender { queue, counters, mask: Mask::default() };
     for _ in 0..7 {
         sender.send(flow_end(Transport::Tcp, AuditAction::Allow));
     }

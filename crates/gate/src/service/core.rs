@@ -32,7 +32,7 @@ use crate::{
 use classify::{
     flow::{Flow, Side},
     label::{Classification, Label, UNKNOWN},
-    packet::Packet,
+    packet::{Packet, Tcp},
 };
 use crowd::Crowd;
 use datapath::gate::Manage;
@@ -42,6 +42,10 @@ use ipnet::IpNet;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use undecided::Undecided;
+
+/// How far from a server's first number a client's first packets acknowledge: to guess that takes tens of
+/// thousands of packets.
+const NEAR: u32 = 1 << 16;
 
 /// What looks at packets until a flow has a name.
 pub(super) trait Inspect {
@@ -304,6 +308,7 @@ impl<L: Inspect> Core<L> {
         }
         let Some(entry) = self.flows.get_mut(&id) else { return PacketVerdict::Pass };
         entry.inspected += 1;
+        entry.proven |= proves(packet, begins);
         entry.inspected_ns = now_ns;
         entry.seen_ns = now_ns;
         match &mut entry.phase {
@@ -461,6 +466,7 @@ impl<L: Inspect> Core<L> {
             flow,
             internal,
             began_by,
+            proven: false,
             inspected: 0,
             inspected_ns: now_ns,
             budget: self.bounds.packets,
@@ -515,6 +521,16 @@ impl<L: Inspect> Core<L> {
 fn is_inspected<S>(flows: &FxHashMap<Id, Entry<S>>, id: &Id, began_ns: u64) -> bool {
     flows.get(id).is_some_and(|entry| {
         entry.began_ns == began_ns && matches!(entry.phase, Phase::Inspecting(_))
+    })
+}
+
+/// Whether a packet of the client acknowledges something near the number that the server began with, which
+/// goes to the client's address alone.
+fn proves(packet: &Packet<'_>, [_, server]: [Option<u32>; 2]) -> bool {
+    let acknowledges = |tcp: Tcp| tcp.has(Tcp::ACK).then_some(tcp.acknowledgement);
+    let acknowledged = packet.tcp.filter(|_| packet.from == Side::Client).and_then(acknowledges);
+    acknowledged.zip(server).is_some_and(|(number, began)| {
+        (1..=NEAR).contains(&number.wrapping_sub(began))
     })
 }
 

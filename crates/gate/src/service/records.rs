@@ -17,6 +17,7 @@ use classify::{
     flow::{Flow, Side},
     label::Label,
 };
+use permits::Lines;
 use std::{
     collections::VecDeque,
     sync::{Arc, Mutex, PoisonError},
@@ -46,6 +47,7 @@ pub(super) struct Ended {
 pub(super) struct Log {
     sender: Option<Sender>,
     recent_events: RecentEvents,
+    warned: Arc<Mutex<Lines>>,
     /// What time it was at zero of the worker's clock.
     zero: SystemTime,
 }
@@ -66,7 +68,17 @@ impl Log {
     /// A log by a clock that shows `now_ns`.
     pub(super) fn new(sender: Option<Sender>, now_ns: u64) -> Self {
         let zero = SystemTime::now() - Duration::from_nanos(now_ns);
-        Self { sender, recent_events: RecentEvents::default(), zero }
+        Self { sender, recent_events: RecentEvents::default(), warned: Arc::default(), zero }
+    }
+
+    /// Warns of something that strangers may cause at will: in few lines, and with the addresses that the
+    /// audit log would have.
+    pub(super) fn warn(&self, text: String) {
+        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(line) = warned.line(Instant::now(), text) {
+            let shown = self.sender.as_ref().map(|sender| sender.shown(&line));
+            tracing::warn!("{}", shown.as_deref().unwrap_or(&line));
+        }
     }
 
     /// The flow that a record is about.

@@ -9,6 +9,7 @@ use clap::{
     Args,
     builder::{PossibleValuesParser, RangedI64ValueParser, TypedValueParser},
 };
+use permits::Lines;
 use std::{
     ops::RangeInclusive,
     path::PathBuf,
@@ -138,7 +139,7 @@ impl EndArgs {
     /// Listens, and prints refused peers.
     pub(super) fn listener(&self, config: &Config) -> Result<PsockListener, CommandError> {
         let listener = PsockListener::bind(&self.listen, config)?;
-        let refusals = Mutex::new(Refusals::default());
+        let refusals = Mutex::new(Lines::default());
         listener.on_refused(move |from, why| {
             let mut refusals = refusals.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(line) = refusals.line(Instant::now(), format!("refused {from}: {why}")) {
@@ -146,38 +147,6 @@ impl EndArgs {
             }
         });
         Ok(listener)
-    }
-}
-
-/// Lines in a second that unknown peers can cause.
-const LINES: u32 = 10;
-
-/// What was printed of refused peers.
-#[derive(Debug, Default)]
-struct Refusals {
-    /// The second that is counted.
-    since: Option<Instant>,
-    lines: u32,
-    /// Refusals since the last line that were not printed.
-    unprinted: u64,
-}
-
-impl Refusals {
-    /// The line to print, unless there were enough in this second.
-    fn line(&mut self, now: Instant, line: String) -> Option<String> {
-        let over = |since| now.duration_since(since) >= Duration::from_secs(1);
-        if self.since.is_none_or(over) {
-            (self.since, self.lines) = (Some(now), 0);
-        }
-        if self.lines == LINES {
-            self.unprinted += 1;
-            return None;
-        }
-        self.lines += 1;
-        Some(match std::mem::take(&mut self.unprinted) {
-            0 => line,
-            unprinted => format!("{line} (and {unprinted} before that are not shown)"),
-        })
     }
 }
 
@@ -193,15 +162,5 @@ mod tests {
         for wrong in ["", "0", "-1", "4097", "100K", "5GiB", "32Mbit"] {
             assert!(window(wrong).is_err(), "{wrong}");
         }
-    }
-
-    #[test]
-    fn unknown_peers_cause_so_many_lines_a_second_and_the_rest_is_counted() {
-        let (begin, mut refusals) = (Instant::now(), Refusals::default());
-        let mut line = |ms| refusals.line(begin + Duration::from_millis(ms), "refused".to_owned());
-        let printed = (0..25).filter_map(&mut line).collect::<Vec<_>>();
-        assert_eq!(printed, vec!["refused"; 10]);
-        assert_eq!(line(1000).unwrap(), "refused (and 15 before that are not shown)");
-        assert_eq!(line(1001).unwrap(), "refused");
     }
 }

@@ -80,6 +80,8 @@ pub(in crate::service) struct Entry<S> {
     pub(in crate::service) internal: Side,
     /// The host that was seen first, though the kernel may know better by now.
     pub(super) began_by: IpAddr,
+    /// Whether the client has what the server sent it, so that its address is no invention.
+    pub(super) proven: bool,
     pub(in crate::service) inspected: u64,
     /// When the last packet was inspected.
     pub(in crate::service) inspected_ns: u64,

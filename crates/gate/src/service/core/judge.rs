@@ -189,7 +189,9 @@ impl<L: Inspect> Core<L> {
         }
         // What a file was refused for is no reason to refuse the next connection.
         let is_logged = decision.rule.is_some();
-        let refuses_again = is_logged && decision.rule.as_deref() != Some(ON_FAILURE);
+        // Nor is what anybody can send in another's name, as all of UDP.
+        let refuses_again =
+            is_logged && decision.rule.as_deref() != Some(ON_FAILURE) && entry.proven;
         if notify || !same {
             let flow = entry.flow;
             let number_of_label = label.as_ref().map_or(0, |label| self.labels.number(label));

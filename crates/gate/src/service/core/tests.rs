@@ -127,8 +127,32 @@ fn flow(port: u16) -> Flow {
 }
 
 fn send(core: &mut Core<Reader>, flow: &Flow, payload: &[u8]) -> PacketVerdict {
-    let packet = Packet { at_ns: 0, from: Side::Client, tcp: None, payload, length: 100 };
-    core.packet(flow, Side::Client, [None; 2], &packet)
+    acknowledge(core, flow, payload, 1)
+}
+
+/// The same, as of a client that has what the server sent up to there.
+fn acknowledge(
+    core: &mut Core<Reader>,
+    flow: &Flow,
+    payload: &[u8],
+    acknowledgement: u32,
+) -> PacketVerdict {
+    let tcp = Some(Tcp { sequence: 1, acknowledgement, flags: Tcp::ACK });
+    let packet = Packet { at_ns: 0, from: Side::Client, tcp, payload, length: 100 };
+    core.packet(flow, Side::Client, [Some(0); 2], &packet)
+}
+
+#[test]
+fn a_refusal_is_remembered_only_of_a_client_that_the_server_has_reached() {
+    for (acknowledgement, remembered) in
+        [(1, true), (1000, true), (0, false), (u32::MAX, false), (NEAR + 1, false)]
+    {
+        let mut core = core(RULES, NOON);
+        acknowledge(&mut core, &flow(1), b"=edonkey", acknowledgement);
+        let refuses = |command: &KernelCommand| matches!(command, KernelCommand::Refuse { .. });
+        assert_eq!(core.commands().iter().any(refuses), remembered, "{acknowledgement}");
+        assert!(core.refuses(&Id::of(&flow(1))), "the flow itself is refused");
+    }
 }
 
 fn counted(flow: Flow, bytes: u64) -> Counted {
@@ -308,9 +332,8 @@ fn flows_of_an_earlier_process_are_taken_over_with_their_labels() {
     core.count(&counted(flow(2), 9), SECOND);
     core.end_round();
     let drop = FlowAction::Refuse(Deny::Drop);
-    let refuse = KernelCommand::Refuse { flow: flow(1), deny: Deny::Drop };
     let pass = decide(flow(2), FlowAction::Pass, 0, 0);
-    assert_eq!(core.commands(), [decide(flow(1), drop, 0, number), refuse, pass]);
+    assert_eq!(core.commands(), [decide(flow(1), drop, 0, number), pass]);
     assert_eq!(core.sizes(), (0, 2));
 }
 

@@ -167,7 +167,8 @@ impl Managers {
         if let Some(managed) = self.flows.get(id) {
             let rule = rule.as_deref().unwrap_or_default();
             let finding = Finding::Failed(failure.to_string());
-            tracing::warn!(flow = %managed.flow, file = title(named), %failure, "not scanned");
+            let file = title(named);
+            around.log.warn(format!("not scanned: {file} in {}: {failure}", managed.flow));
             around.log.scanned(managed.subject(around), named, 0, finding, rule, passes);
         }
         if passes { FileAction::Allow } else { FileAction::Deny }
@@ -189,7 +190,8 @@ impl Managers {
         if let Some(managed) = self.flows.get_mut(id)
             && !std::mem::replace(&mut managed.unread, true)
         {
-            tracing::warn!(flow = %managed.flow, "not scanned: something in it passed unread");
+            let flow = managed.flow;
+            around.log.warn(format!("not scanned: something passed unread in {flow}"));
         }
         if self.scan_fails == Failed::Refuse
             && let Some(managed) = self.flows.get(id)
@@ -260,13 +262,13 @@ impl Managers {
             Finding::Found(_) => self.counts.found += 1,
             Finding::Failed(why) => {
                 self.counts.unscanned += 1;
-                tracing::warn!(flow = %managed.flow, file = name, why, "not scanned");
+                around.log.warn(format!("not scanned: {name} in {}: {why}", managed.flow));
             }
         }
         let rule = file.rule.clone().unwrap_or_default();
         around.log.scanned(subject.clone(), &file.named, bytes, finding.clone(), &rule, passes);
         if !passes {
-            tracing::warn!(flow = %managed.flow, file = name, %finding, "refused");
+            around.log.warn(format!("refused: {name} in {}: {finding}", managed.flow));
             file.action = FileAction::Deny;
             managed.log(transfer, around);
             // A find is reported by the scan's own record.

@@ -251,7 +251,7 @@ impl Managers {
         let (outcome, why) = match outcome {
             Ok(outcome) => (outcome, "its metadata was not seen, or there is no space"),
             Err(error) => {
-                tracing::warn!(%error, "a block of a torrent was not kept");
+                around.log.warn(format!("a block of a torrent was not kept: {error}"));
                 let dropped = crate::torrents::BlockOutcome { dropped: true, ..Default::default() };
                 (dropped, "the disk fails")
             }
@@ -393,7 +393,8 @@ impl Managers {
             Finding::Failed(_) => self.counts.unscanned += 1,
         }
         if finding != Finding::Clean {
-            tracing::warn!(flow = %scan.subject.flow, file = scan.whole.path, %finding, "a torrent's file");
+            let (file, flow) = (&scan.whole.path, scan.subject.flow);
+            around.log.warn(format!("a torrent's file: {file} in {flow}: {finding}"));
         }
         let found = matches!(verdict, ScanResult::Found(_));
         let subject = scan.subject.clone();
