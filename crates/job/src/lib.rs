@@ -29,6 +29,7 @@ mod guarded;
 pub mod metrics;
 pub mod pulse;
 mod registry;
+pub mod retention;
 mod running;
 mod section;
 

@@ -43,10 +43,14 @@ pub struct Config {
     #[serde(default = "day", with = "humantime_serde")]
     #[schemars(with = "config::schema::Duration")]
     pub rotate_after: Duration,
-    /// Full files are deleted this long after their last record; 0 is never.
+    /// Full files are deleted this long after their last record; 0 is never. Files become old at most twice as
+    /// fast as time passes, whatever the clock says.
     #[serde(default = "month", with = "humantime_serde")]
     #[schemars(with = "config::schema::Duration")]
     pub keep: Duration,
+    /// Most bytes of all files together; the oldest full files are deleted first.
+    #[serde(default = "total")]
+    pub total_size: Size,
     /// Interval of fsync; 0 is after each write.
     #[serde(default = "sync", with = "humantime_serde")]
     #[schemars(with = "config::schema::Duration")]
@@ -114,6 +118,10 @@ const fn size() -> Size {
     Size(256 << 20)
 }
 
+const fn total() -> Size {
+    Size(10 << 30)
+}
+
 const fn day() -> Duration {
     DAY
 }
@@ -138,6 +146,7 @@ impl Config {
             rotate_size: size(),
             rotate_after: day(),
             keep: month(),
+            total_size: total(),
             sync: sync(),
             ipfix: None,
             addresses: None,
@@ -164,6 +173,9 @@ impl Config {
             let [least, most] = [SIZES.start(), SIZES.end()];
             let text = format!("{} is not from {least} to {most}", self.rotate_size);
             report.add("rotate_size", text);
+        }
+        if self.total_size < self.rotate_size {
+            report.add("total_size", "must not be smaller than rotate_size");
         }
         if !(HOUR..=LONGEST).contains(&self.rotate_after) {
             report.add("rotate_after", "must be from 1h to 100years");
@@ -208,6 +220,7 @@ mod tests {
             ("folder = '/x'\nrecord = []", "record"),
             ("folder = '/x'\nqueue = 0", "queue"),
             ("folder = '/x'\nrotate_size = '0'", "rotate_size"),
+            ("folder = '/x'\ntotal_size = '255MiB'", "total_size"),
             ("folder = '/x'\nrotate_after = '1s'", "rotate_after"),
             ("folder = '/x'\nkeep = '1s'", "keep"),
             ("folder = '/x'\nsync = '2h'", "sync"),

@@ -1,8 +1,7 @@
 //! A file that is appended to, and set aside when it is full.
 //!
 //! The file that is written has a fixed name, `eve.json`. When it is full it gets the time as part of
-//! its name, `eve-20261122T182700Z.json`, and another one begins. Files that were set aside are deleted
-//! some time after that. All have the mode 0640: a group may be let in to read.
+//! its name, `eve-20261122T182700Z.json`, and another one begins. All have the mode 0640: a group may be let in to read.
 
 use std::{
     fs::{self, File, OpenOptions, Permissions},
@@ -18,13 +17,31 @@ const FOLDER_MODE: u32 = 0o750;
 /// Files set aside within one second.
 const MOST_OF_A_SECOND: u32 = 1000;
 
-/// When a file is full and how long it is kept then.
+/// A file that was set aside: ordered by when that was.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Aside {
+    /// Stamps of one length sort as times do.
+    pub(super) stamp: String,
+    pub(super) bytes: u64,
+    pub(super) path: PathBuf,
+}
+
+impl Aside {
+    /// When it was set aside.
+    pub(super) fn time(&self) -> Option<SystemTime> {
+        let part = |range| self.stamp.get(range);
+        let [year, month, day] = [part(0..4)?, part(4..6)?, part(6..8)?];
+        let [hour, minute, second] = [part(9..11)?, part(11..13)?, part(13..15)?];
+        let text = format!("{year}-{month}-{day}T{hour}:{minute}:{second}Z");
+        humantime::parse_rfc3339(&text).ok()
+    }
+}
+
+/// When a file is full.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     pub(super) bytes: u64,
     pub(super) age: Duration,
-    /// Zero is for ever.
-    pub(super) keep: Duration,
 }
 
 /// One log: a file that is written and those set aside.
@@ -165,31 +182,23 @@ impl Log {
         Err(io::Error::other(format!("too many files of {time} in the folder")))
     }
 
-    /// Deletes files that were set aside long enough ago; gives how many.
-    pub(super) fn expire(&self, now: SystemTime) -> io::Result<usize> {
-        if self.limits.keep.is_zero() {
-            return Ok(0);
-        }
-        let Some(oldest) = now.checked_sub(self.limits.keep) else { return Ok(0) };
-        let oldest = stamp(oldest);
-        let (mut deleted, mut refused) = (0, None);
+    /// All that were set aside.
+    pub(super) fn aside(&self) -> io::Result<Vec<Aside>> {
+        let mut files = Vec::new();
         for entry in fs::read_dir(&self.folder)? {
             let entry = entry?;
-            let name = entry.file_name();
-            // Stamps of one length sort as times do.
-            let is_old = name
-                .to_str()
-                .and_then(|it| self.stamp_of(it))
-                .is_some_and(|it| it < oldest.as_str());
-            if is_old {
-                // One that stays must not keep the others.
-                match fs::remove_file(entry.path()) {
-                    Ok(()) => deleted += 1,
-                    Err(error) => refused = Some(error),
-                }
+            if let Some(stamp) = entry.file_name().to_str().and_then(|it| self.stamp_of(it)) {
+                // Who else deletes it is welcome to.
+                let bytes = entry.metadata().map_or(0, |it| it.len());
+                files.push(Aside { stamp: stamp.to_owned(), bytes, path: entry.path() });
             }
         }
-        refused.map_or(Ok(deleted), Err)
+        Ok(files)
+    }
+
+    /// Bytes of the file that is written.
+    pub(super) fn bytes(&self) -> u64 {
+        self.open.as_ref().map_or(0, |it| it.length)
     }
 
     /// The time in the name of a file that this log set aside.
@@ -211,7 +220,7 @@ impl Log {
 const STAMP: &str = "00000000T000000Z";
 
 /// A time as part of a file's name, of UTC.
-fn stamp(at: SystemTime) -> String {
+pub(super) fn stamp(at: SystemTime) -> String {
     let text = humantime::format_rfc3339_seconds(at).to_string();
     text.chars().filter(|c| !matches!(c, '-' | ':')).collect()
 }
@@ -227,8 +236,7 @@ mod tests {
     use super::*;
     use std::time::UNIX_EPOCH;
 
-    const LIMITS: Limits =
-        Limits { bytes: 10, age: Duration::from_secs(3600), keep: Duration::from_secs(86_400) };
+    const LIMITS: Limits = Limits { bytes: 10, age: Duration::from_secs(3600) };
 
     fn at(seconds: u64) -> SystemTime {
         UNIX_EPOCH + Duration::from_secs(1_800_000_000 + seconds)
@@ -242,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_file_is_set_aside_and_deleted_after_its_time() {
+    fn a_full_file_is_set_aside() {
         let folder = tempfile::tempdir().unwrap();
         let mut log = Log::new(folder.path(), "eve", "json", LIMITS);
         log.open_lines(at(0)).unwrap();
@@ -260,9 +268,11 @@ mod tests {
         {
             fs::write(folder.path().join(name), "").unwrap();
         }
-        assert_eq!(log.expire(at(86_402)).unwrap(), 0);
-        assert_eq!(log.expire(at(86_403)).unwrap(), 2);
-        assert_eq!(names(folder.path()).len(), 3);
+        let files = log.aside().unwrap();
+        let mut found: Vec<_> = files.iter().map(|it| (it.bytes, it.time().unwrap())).collect();
+        found.sort();
+        assert_eq!(found, [(10, at(2)), (11, at(2))]);
+        assert_eq!(log.bytes(), 0);
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod ipfix;
 mod log;
 mod mapping;
 mod record;
+mod retention;
 mod secret;
 mod status;
 #[cfg(test)]

@@ -8,6 +8,7 @@ use super::{
     log::{Limits, Log},
     mapping::Mask,
     record::{Finding, Record, Scanned},
+    retention::Retention,
     status::Counters,
 };
 
@@ -34,6 +35,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct Writer {
     config: Config,
+    retention: Retention,
     counters: Arc<Counters>,
     eve: Eve,
     lines: Log,
@@ -52,8 +54,7 @@ pub(super) struct Writer {
 impl Writer {
     /// Opens the files once, so that errors of the folder are reported at the start.
     pub(super) fn open(config: Config, mask: Mask, counters: Arc<Counters>) -> io::Result<Self> {
-        let limits =
-            Limits { bytes: config.rotate_size.0, age: config.rotate_after, keep: config.keep };
+        let limits = Limits { bytes: config.rotate_size.0, age: config.rotate_after };
         Log::prepare(&config.folder)?;
         let mut lines = Log::new(&config.folder, "eve", "json", limits);
         lines.open_lines(SystemTime::now())?;
@@ -63,8 +64,10 @@ impl Writer {
         let ipfix = ipfix.transpose()?;
         let eve = Eve::new(mask, rand::random(), config.chat_text);
         let now = Instant::now();
+        let retention = Retention::new(&config.folder, config.keep, config.total_size.0);
         let mut writer = Self {
             config,
+            retention,
             counters,
             eve,
             lines,
@@ -189,22 +192,27 @@ impl Writer {
             self.synced = Instant::now();
         }
         // A file that is full goes at once, one that is old within a minute.
-        if self.lines.rotate(now)? {
+        let full = self.lines.rotate(now)?;
+        if full {
             self.lines.open_lines(now)?;
         }
         self.ipfix.as_mut().map_or(Ok(()), |it| it.rotate(now))?;
-        if self.looked.elapsed() >= LOOK {
+        if full || self.looked.elapsed() >= LOOK {
             self.look()?;
         }
         Ok(())
     }
 
-    /// Deletes what is old.
+    /// Deletes what is old, or too much.
     fn look(&mut self) -> io::Result<()> {
         self.looked = Instant::now();
-        let now = SystemTime::now();
-        let flows = self.ipfix.as_ref().map_or(Ok(0), |it| it.expire(now));
-        let deleted = self.lines.expire(now)? + flows?;
+        let (mut files, mut open) = (Vec::new(), 0);
+        let flows = self.ipfix.as_ref().and_then(Exporter::log);
+        for log in [Some(&self.lines), flows].into_iter().flatten() {
+            files.extend(log.aside()?);
+            open += log.bytes();
+        }
+        let deleted = self.retention.delete(files, open, SystemTime::now())?;
         Counters::add(&self.counters.files_deleted, deleted as u64);
         Ok(())
     }

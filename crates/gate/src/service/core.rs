@@ -529,9 +529,9 @@ fn is_inspected<S>(flows: &FxHashMap<Id, Entry<S>>, id: &Id, began_ns: u64) -> b
 fn proves(packet: &Packet<'_>, [_, server]: [Option<u32>; 2]) -> bool {
     let acknowledges = |tcp: Tcp| tcp.has(Tcp::ACK).then_some(tcp.acknowledgement);
     let acknowledged = packet.tcp.filter(|_| packet.from == Side::Client).and_then(acknowledges);
-    acknowledged.zip(server).is_some_and(|(number, began)| {
-        (1..=NEAR).contains(&number.wrapping_sub(began))
-    })
+    acknowledged
+        .zip(server)
+        .is_some_and(|(number, began)| (1..=NEAR).contains(&number.wrapping_sub(began)))
 }
 
 fn refuses(decision: &Decision) -> bool {

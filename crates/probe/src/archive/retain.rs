@@ -10,6 +10,7 @@ mod tests;
 
 use super::{config::ArchiveConfig, database::Database, span::Summary};
 use crate::record::Figures;
+use job::retention;
 use rusqlite::{OptionalExtension, Transaction, TransactionBehavior, params};
 use std::{collections::BTreeMap, time::Duration};
 
@@ -72,10 +73,8 @@ fn floor(at_ns: i64, width: i64) -> i64 {
     at_ns.saturating_sub(at_ns.rem_euclid(width))
 }
 
-/// The time by which age is counted, after `elapsed` since the last call: the clock's, but from call to call it goes
-/// at most twice as fast as time has passed. So a clock that is wrong costs nothing: what it takes for old by the days
-/// that it is ahead goes only when these days are over. After a time in which the station was off, it is late, and
-/// catches up.
+/// The time by which age is counted ([`retention::now`]), `elapsed` after the last call; before the first, that of the
+/// latest record.
 ///
 /// # Errors
 /// When SQLite refuses.
@@ -85,9 +84,9 @@ pub(super) fn now(database: &Database, clock_ns: i64, elapsed: Duration) -> rusq
                                (SELECT max(at_ns) FROM (SELECT max(at_ns) AS at_ns FROM record
                                                         UNION ALL SELECT max(at_ns) FROM span)))";
     let before: Option<i64> = connection.prepare_cached(sql)?.query_row((), |row| row.get(0))?;
-    let passed = i64::try_from(elapsed.as_nanos()).unwrap_or(i64::MAX).saturating_mul(2);
-    let latest = before.map_or(clock_ns, |before| before.saturating_add(passed));
-    let now = clock_ns.min(latest);
+    let time = |ns: i64| Duration::from_nanos(ns.max(0).unsigned_abs());
+    let now = retention::now(time(clock_ns), before.map(time), elapsed);
+    let now = i64::try_from(now.as_nanos()).unwrap_or(i64::MAX);
     let sql = "INSERT OR REPLACE INTO mark (name, through) VALUES ('retained', ?1)";
     connection.prepare_cached(sql)?.execute([now])?;
     Ok(now)

@@ -135,9 +135,9 @@ impl Exporter {
         Ok(())
     }
 
-    /// Deletes what is old; gives how many files.
-    pub(super) fn expire(&self, now: SystemTime) -> io::Result<usize> {
-        self.file.as_ref().map_or(Ok(0), |(log, _)| log.expire(now))
+    /// Its file's log, if there is one.
+    pub(super) fn log(&self) -> Option<&Log> {
+        self.file.as_ref().map(|(log, _)| log)
     }
 }
 
