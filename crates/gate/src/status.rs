@@ -152,6 +152,10 @@ pub struct FileCounts {
     pub messages: u64,
     /// Bytes of packets that wait for a verdict, now.
     pub waiting_bytes: u64,
+    /// Whether clamd tells that an archive goes beyond its limits; none without a scanner, and until it was
+    /// asked.
+    #[serde(default)]
+    pub limits_alert: Option<bool>,
     /// Bytes of content that wait for the scanner, now.
     pub scanning_bytes: u64,
     /// Packets that waited and went on.

@@ -271,7 +271,7 @@ mod tests {
         let files = log.aside().unwrap();
         let mut found: Vec<_> = files.iter().map(|it| (it.bytes, it.time().unwrap())).collect();
         found.sort();
-        assert_eq!(found, [(10, at(2)), (11, at(2))]);
+        assert_eq!(found, [(11, at(2)), (11, at(2))]);
         assert_eq!(log.bytes(), 0);
     }
 

@@ -23,6 +23,9 @@ const REPLY: usize = 1024;
 /// Bytes of one chunk: as many as clamd reads at once without effort.
 const CHUNK: usize = 1 << 17;
 
+/// What clamd calls content that it has not scanned to its end, with `AlertExceedsMax yes`.
+const LIMIT: &str = "Heuristics.Limits.Exceeded.";
+
 /// The scanner's verdict on content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ScanResult {
@@ -49,6 +52,9 @@ pub enum Failure {
     /// The content is larger than what is scanned.
     #[error("the content is too large to be scanned")]
     TooLarge,
+    /// It is an archive that goes beyond clamd's limits, of which this is the name.
+    #[error("it goes beyond a limit of clamd: {0}")]
+    Limit(String),
     /// Too much content waits.
     #[error("too much content waits to be scanned")]
     Overloaded,
@@ -86,6 +92,9 @@ pub fn verdict(reply: &[u8]) -> ScanResult {
             return ScanResult::Clean;
         }
         if let Some(name) = result.strip_suffix(" FOUND") {
+            if let Some(limit) = name.strip_prefix(LIMIT) {
+                return ScanResult::Failed(Failure::Limit(printable(limit.chars())));
+            }
             return ScanResult::Found(printable(name.chars()));
         }
     }
@@ -254,6 +263,10 @@ mod tests {
             (b"stream: Win.Test.EICAR_HDB-1 FOUND", found("Win.Test.EICAR_HDB-1")),
             (b"stream: a b: FOUND FOUND\n", found("a b: FOUND")),
             (b"stream: OK FOUND", found("OK")),
+            (
+                b"stream: Heuristics.Limits.Exceeded.MaxRecursion FOUND",
+                ScanResult::Failed(Failure::Limit("MaxRecursion".into())),
+            ),
             (b"INSTREAM size limit exceeded. ERROR", ScanResult::Failed(Failure::TooLarge)),
             (b"stream: Can't allocate memory ERROR", refused("stream: Can't allocate memory")),
             (b"UNKNOWN COMMAND", refused("UNKNOWN COMMAND")),

@@ -16,6 +16,7 @@ pub mod clamd;
 
 mod config;
 mod job;
+mod limits;
 #[cfg(test)]
 mod tests;
 mod whole;
@@ -26,6 +27,7 @@ pub use job::Job;
 use crate::stream::Budget;
 use clamd::{Failure, ScanResult};
 use job::{Shared, Step, Work};
+use limits::Limits;
 use std::{
     collections::VecDeque,
     fmt,
@@ -92,6 +94,7 @@ struct Queue {
     waiting: Mutex<Waiting>,
     more: Condvar,
     counters: Counters,
+    limits: Limits,
     deliver: Box<dyn Fn(Report) + Send + Sync>,
 }
 
@@ -127,6 +130,7 @@ impl Scanner {
             waiting: Mutex::default(),
             more: Condvar::new(),
             counters: Counters::default(),
+            limits: Limits::default(),
             deliver: Box::new(deliver),
         };
         Self { queue: Arc::new(queue), threads: Mutex::default(), wholes: Mutex::default() }
@@ -158,6 +162,22 @@ impl Scanner {
     /// What was counted.
     pub fn counters(&self) -> &Counters {
         &self.queue.counters
+    }
+
+    /// Asks clamd what it says of archives that go beyond its limits.
+    ///
+    /// # Errors
+    ///
+    /// When the thread that does it cannot be started.
+    pub fn ask(&self) -> std::io::Result<()> {
+        let queue = Arc::downgrade(&self.queue);
+        let thread = Builder::new().name("gate-scan-ask".into()).stack_size(STACK);
+        thread.spawn(panics::inherit(move || limits::ask(&queue))).map(drop)
+    }
+
+    /// Whether clamd tells that an archive goes beyond its limits; none until it has answered.
+    pub fn alerts(&self) -> Option<bool> {
+        self.queue.limits.alert()
     }
 
     /// Bytes of content that wait for clamd.

@@ -42,6 +42,21 @@ fn clean(job: u64, bytes: usize) -> Report {
 
 mod root {
     use super::*;
+    use crate::scan::limits::alerts;
+    use testbed::wait_until;
+
+    #[test]
+    fn clamd_is_asked_what_it_says_of_archives_beyond_its_limits() {
+        let namespace = Namespace::new("scan").unwrap();
+        for (more, expected) in [("AlertExceedsMax yes\n", true), ("", false)] {
+            let clamd = Clamd::with(&namespace, None, more).unwrap();
+            let config = at(Address::Unix(clamd.socket()));
+            assert_eq!(alerts(&config), Ok(expected), "{more}");
+            let (scanner, _reports) = scanner(&config);
+            scanner.ask().unwrap();
+            wait_until("clamd's answer", LONG, || scanner.alerts() == Some(expected)).unwrap();
+        }
+    }
 
     #[test]
     fn clamd_finds_what_it_knows_and_passes_what_it_does_not() {

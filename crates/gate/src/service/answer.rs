@@ -243,6 +243,7 @@ fn files(managers: &Managers) -> FileCounts {
         without_names: counts.without_names,
         messages: counts.messages,
         waiting_bytes: managers.waiting_bytes() as u64,
+        limits_alert: managers.scanner().and_then(crate::scan::Scanner::alerts),
         scanning_bytes: managers.scanner().map_or(0, |scanner| scanner.waiting_bytes() as u64),
         released: counts.released,
         dropped: counts.dropped,

@@ -171,7 +171,11 @@ pub(super) fn scanner(
     config: &GateConfig,
     deliver: impl Fn(Report) + Send + Sync + 'static,
 ) -> Option<Scanner> {
-    config.scan.as_ref().map(|config| Scanner::new(config, deliver))
+    let scanner = config.scan.as_ref().map(|config| Scanner::new(config, deliver))?;
+    if let Err(error) = scanner.ask() {
+        tracing::warn!(%error, "clamd is not asked about its limits");
+    }
+    Some(scanner)
 }
 
 impl Managers {

@@ -94,6 +94,9 @@ pub fn render(status: &Status) -> String {
             size(files.waiting_bytes)
         );
     }
+    if files.limits_alert == Some(false) {
+        out.push_str("clamd calls archives clean that go beyond its limits: set AlertExceedsMax yes in clamd.conf\n");
+    }
     out.push_str(&applications(status));
     if !status.rules.is_empty() {
         let mut rules = table(["rule", "of", "matched"], 2);

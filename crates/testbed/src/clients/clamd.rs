@@ -29,6 +29,15 @@ impl Clamd {
     ///
     /// When it is not installed or ends; with what it wrote.
     pub fn start(namespace: &Namespace, tcp: Option<SocketAddr>) -> Result<Self, Error> {
+        Self::with(namespace, tcp, "AlertExceedsMax yes\n")
+    }
+
+    /// The same with more lines of clamd.conf; [`Self::start`] has it tell that limits are exceeded.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::start`].
+    pub fn with(namespace: &Namespace, tcp: Option<SocketAddr>, more: &str) -> Result<Self, Error> {
         let folder = folder::new()?;
         let open = std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755));
         open.map_err(|error| Error::new("opening a folder", error))?;
@@ -36,7 +45,7 @@ impl Clamd {
         let hex: String = eicar()[..60].iter().map(|byte| format!("{byte:02x}")).collect();
         let mut settings = format!(
             "Foreground yes\nDatabaseDirectory {at}\nLocalSocket {at}/clamd\nLogTime no\n\
-             LogSyslog no\nStreamMaxLength 100M\nMaxThreads 4\n"
+             LogSyslog no\nStreamMaxLength 100M\nMaxThreads 4\n{more}"
         );
         if let Some(tcp) = tcp {
             settings += &format!("TCPAddr {}\nTCPSocket {}\n", tcp.ip(), tcp.port());
