@@ -1,8 +1,10 @@
 //! How much of a server unknown peers may use at once: permits, in all and for one source.
 #![forbid(unsafe_code)]
 
+mod fair;
 mod lines;
 
+pub use fair::{Holding, gives_way};
 pub use lines::Lines;
 
 use std::{

@@ -1,5 +1,6 @@
 //! Taking sessions.
 
+mod places;
 mod take;
 
 use crate::{

@@ -1,6 +1,7 @@
 //! What happens to a connection that comes: handshake, then a new session, a session that it joins, or
 //! a refusal that is counted.
 
+use super::places::Places;
 use crate::{
     AcceptError, Config, ListenerCounters, PsockStream,
     channel::Channel,
@@ -24,7 +25,7 @@ use socket2::SockRef;
 use std::{
     collections::{HashMap, VecDeque},
     fmt, io,
-    net::SocketAddr,
+    net::{IpAddr, SocketAddr},
     os::fd::{AsFd, BorrowedFd},
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     time::Duration,
@@ -38,6 +39,9 @@ use tokio::{
 
 /// The wait after accepting has failed, mostly for want of file descriptors.
 const PAUSE: Duration = Duration::from_millis(50);
+
+/// Sources that are remembered of one session.
+const MOST_SOURCES: usize = 16;
 
 /// What is called with the source of a connection and why it was refused.
 pub(super) struct OnRefused(pub(super) Box<Report>);
@@ -55,7 +59,8 @@ impl fmt::Debug for OnRefused {
 pub(super) struct Taker {
     config: Config,
     tls: Tls<ServerConfig>,
-    handshakes: Arc<Permits>,
+    /// Handshakes of strangers, and of sources that have a session: nobody else takes these from them.
+    handshakes: [Arc<Places>; 2],
     sessions: Arc<Permits>,
     state: Mutex<State>,
     /// Is called with each refused peer and the reason.
@@ -82,6 +87,8 @@ struct State {
 struct Entry {
     secret: Secret,
     session: Arc<Session>,
+    /// Where its connections came from, the latest last.
+    sources: VecDeque<IpAddr>,
     _held: Permit,
 }
 
@@ -108,7 +115,8 @@ impl Taker {
         let flags = EfdFlags::EFD_SEMAPHORE | EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC;
         let limits = &config.limits;
         Ok(Self {
-            handshakes: Permits::new(limits.handshakes, limits.handshakes_per_source),
+            handshakes: [(); 2]
+                .map(|()| Places::new(limits.handshakes, limits.handshakes_per_source)),
             sessions: Permits::new(limits.sessions, limits.sessions_per_source),
             config,
             tls,
@@ -191,10 +199,12 @@ impl Taker {
 
     /// A connection has come.
     fn take(self: &Arc<Self>, socket: TcpStream, peer: SocketAddr) {
-        let permit = self.handshakes.take(source(peer.ip()));
+        let source = source(peer.ip());
         let mut state = self.state();
         state.counters.accepted += 1;
-        let Ok(permit) = permit else {
+        let [strangers, known] = &self.handshakes;
+        let own = if state.knows(source) { known.take(source).ok() } else { None };
+        let Some(place) = own.or_else(|| strangers.take(source).ok()) else {
             state.counters.refused_handshakes += 1;
             return;
         };
@@ -202,9 +212,14 @@ impl Taker {
         let taker = Arc::clone(self);
         tokio::spawn(async move {
             let limit = taker.config.limits.handshake_time;
-            let result = timeout(limit, taker.admit(socket, peer)).await;
-            // The permit is free before the counters show the connection's result.
-            drop(permit);
+            let result = tokio::select! {
+                result = timeout(limit, taker.admit(socket, peer)) => result,
+                () = place.is_lost() => {
+                    return taker.count(|counters| &mut counters.refused_handshakes);
+                }
+            };
+            // The place is free before the counters show the connection's result.
+            drop(place);
             let reason = match result {
                 Ok(Ok(count)) => return taker.count(count),
                 Err(_) => {
@@ -258,7 +273,7 @@ impl Taker {
         };
         let result = match wish {
             Wish::Open(open) => self.open(&mut channel, open, peer),
-            Wish::Join(join) => self.join(&mut channel, join, &nonce).await,
+            Wish::Join(join) => self.join(&mut channel, join, &nonce, source(peer.ip())).await,
         };
         match result {
             Err(Rejection::Refused(refusal, counter)) => {
@@ -268,7 +283,7 @@ impl Taker {
             }
             Err(failed) => Err(failed),
             Ok(Admitted::Opened(negotiated, permit)) => {
-                self.begin(channel, negotiated, permit)?;
+                self.begin(channel, negotiated, permit, source(peer.ip()))?;
                 Ok(|counters| &mut counters.opened)
             }
             Ok(Admitted::Joined(session, data)) => {
@@ -332,6 +347,7 @@ impl Taker {
         channel: Channel,
         negotiated: Negotiated,
         permit: Permit,
+        source: IpAddr,
     ) -> Result<(), Rejection> {
         let taker = Arc::clone(self);
         let id = negotiated.session;
@@ -341,8 +357,13 @@ impl Taker {
         // Others may have come since it was asked first, or the listener may have been dropped.
         self.takes_more(&state)?;
         let (socket, session) = start(channel, config, negotiated, role, move || taker.ended(id))?;
-        let entry =
-            Entry { secret: negotiated.secret, session: Arc::clone(&session), _held: permit };
+        let sources = [source].into();
+        let entry = Entry {
+            secret: negotiated.secret,
+            session: Arc::clone(&session),
+            sources,
+            _held: permit,
+        };
         state.table.insert(id, entry);
         state.waiting.push_back(PsockStream::new(socket, session));
         drop(state);
@@ -357,6 +378,7 @@ impl Taker {
         channel: &mut Channel,
         join: Join,
         nonce: &[u8; 32],
+        source: IpAddr,
     ) -> Result<Admitted, Rejection> {
         let known = {
             let state = self.state();
@@ -376,6 +398,9 @@ impl Taker {
             },
         };
         handshake::joined(channel).await?;
+        if let Some(entry) = self.state().table.get_mut(&join.session) {
+            entry.came_from(source);
+        }
         Ok(Admitted::Joined(session, data))
     }
 
@@ -394,7 +419,25 @@ enum Admitted {
     Joined(Arc<Session>, Option<(u16, Admission)>),
 }
 
+impl Entry {
+    /// A connection that proved to be one of this session came from there.
+    fn came_from(&mut self, source: IpAddr) {
+        if self.sources.contains(&source) {
+            return;
+        }
+        if self.sources.len() >= MOST_SOURCES {
+            self.sources.pop_front();
+        }
+        self.sources.push_back(source);
+    }
+}
+
 impl State {
+    /// Whether connections of a session came from there.
+    fn knows(&self, source: IpAddr) -> bool {
+        self.table.values().any(|entry| entry.sources.contains(&source))
+    }
+
     fn end_if_idle(&mut self) {
         if self.stopping && self.table.is_empty() {
             for task in self.tasks.drain(..) {

@@ -11,6 +11,7 @@ use psock::{
     },
 };
 use ring::hmac;
+use socket2::{Domain, Socket, Type};
 use std::{
     io::{Read, Write},
     net::{Shutdown, SocketAddr, TcpStream},
@@ -191,7 +192,15 @@ struct Raw {
 
 impl Raw {
     fn to(listener: &PsockListener) -> Self {
-        let socket = TcpStream::connect(listener.local_addresses()[0]).unwrap();
+        Self::from([127, 0, 0, 1], listener)
+    }
+
+    /// From another address of this host.
+    fn from(address: [u8; 4], listener: &PsockListener) -> Self {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        socket.bind(&SocketAddr::from((address, 0)).into()).unwrap();
+        socket.connect(&listener.local_addresses()[0].into()).unwrap();
+        let socket = TcpStream::from(socket);
         socket.set_read_timeout(Some(LIMIT)).unwrap();
         Self { socket, buffer: Vec::new() }
     }
@@ -531,6 +540,33 @@ fn handshakes_of_one_source_are_bounded() {
     counts(&listener, 3, |counters| counters.broken);
     works(&listener, &plain());
     assert_eq!(listener.counters().opened, 1);
+}
+
+#[test]
+fn handshakes_of_many_sources_keep_no_other_out() {
+    let limits = Limits { handshakes: 8, handshakes_per_source: 4, ..Limits::default() };
+    let limits = Limits { handshake_time: LIMIT, ..limits };
+    let listener = listen(&Config { limits, ..plain() });
+    let idle = |host: u8| {
+        let mut raw = Raw::from([127, 0, 0, host], &listener);
+        raw.nonce();
+        raw
+    };
+    let mut two: Vec<Raw> = [2, 2, 2, 2, 3, 3, 3, 3].map(idle).into();
+    works(&listener, &plain());
+    // The first one has given way.
+    two.remove(0).ends();
+    counts(&listener, 1, |counters| counters.refused_handshakes);
+    drop(two);
+    counts(&listener, 7, |counters| counters.broken);
+    // Who has a session gets in where all others have one place each, and a stranger does not.
+    let stream = PsockStream::connect(&to(&listener.local_addresses(), &plain())).unwrap();
+    let (other, _) = listener.accept().unwrap();
+    let _many = [2, 3, 4, 5, 6, 7, 8, 9].map(idle);
+    Raw::from([127, 0, 0, 20], &listener).ends();
+    counts(&listener, 2, |counters| counters.refused_handshakes);
+    works(&listener, &plain());
+    drop((stream, other));
 }
 
 #[test]
