@@ -5,7 +5,16 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::time::Duration;
 
-/// Limits of connections, requests, streams and views. The defaults suit a few hundred trackers and caches.
+/// One address may use this part of what has no limit for one address of its own.
+const SHARE: usize = 8;
+
+/// What one address may use of `most`, at least 1.
+pub(super) fn share(most: usize) -> usize {
+    most.div_ceil(SHARE)
+}
+
+/// Limits of connections, requests, streams and views. The defaults suit a few hundred trackers and caches. One
+/// address (IPv6: one /64) gets an eighth of `memory`, `followed`, `views` and `polls`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
@@ -22,7 +31,10 @@ pub struct Limits {
     pub head: Size,
     /// Largest body of a request.
     pub body: Size,
-    /// Timeout of a handshake, of a request's head and body, of a blocked client and of an idle connection.
+    /// Memory for bodies of requests and for answers, until these are sent.
+    pub memory: Size,
+    /// Timeout of a handshake, of a request's head and body, of a client that does not take its answer, and of an
+    /// idle connection.
     #[serde(with = "humantime_serde")]
     #[schemars(with = "config::schema::Duration")]
     pub timeout: Duration,
@@ -63,6 +75,7 @@ impl Limits {
             ("connections_per_source", self.connections_per_source),
             ("requests_per_connection", self.requests_per_connection as usize),
             ("body", self.body.0 as usize),
+            ("memory", self.memory.0 as usize),
             ("versions", self.versions),
             ("versions_size", self.versions_size.0 as usize),
         ];
@@ -99,6 +112,7 @@ impl Default for Limits {
             requests_per_connection: 64,
             head: Size(16 << 10),
             body: Size(1 << 20),
+            memory: Size(512 << 20),
             timeout: Duration::from_secs(20),
             streams: 128,
             streams_per_source: 16,

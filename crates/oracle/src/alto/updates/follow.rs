@@ -6,6 +6,7 @@
 
 use super::graph::{Bounds, Encoding, Graph};
 use crate::alto::{
+    limits::share,
     media,
     resource::{Asker, Method, Request, Resource, Response},
 };
@@ -100,6 +101,8 @@ fn names_both_sides(input: &str) -> bool {
 pub struct Followed {
     question: Question,
     rank: usize,
+    /// Who has asked it first.
+    source: IpAddr,
     graph: Mutex<Result<Graph, String>>,
 }
 
@@ -154,7 +157,7 @@ pub enum Refused {
     NotReady,
     /// There is no such resource.
     Unknown,
-    /// As many are followed as may be.
+    /// As many are followed as may be, in all or for this source.
     Full,
     /// The resource answers like this: its input is missing or wrong.
     Answer(Response),
@@ -209,20 +212,26 @@ impl Follower {
         self.len() == 0
     }
 
-    /// Follows a question from now on, together with who follows it already.
+    /// Follows a question of `client` from now on, together with who follows it already.
     ///
     /// # Errors
     ///
     /// It cannot be answered, or too many are followed.
-    pub async fn follow(&self, question: Question) -> Result<Arc<Followed>, Refused> {
+    pub async fn follow(
+        &self,
+        question: Question,
+        client: IpAddr,
+    ) -> Result<Arc<Followed>, Refused> {
+        let source = permits::source(client);
         let turn = self.turn.clone().lock_owned().await;
         let answers = self.answers().ok_or(Refused::NotReady)?;
-        if let Some(followed) = self.find(&question)? {
+        if let Some(followed) = self.find(&question, source)? {
             return Ok(followed);
         }
         let bounds = self.bounds;
         // The turn goes along: a client that gives up meanwhile does not end the asking.
-        let asked = tokio::task::spawn_blocking(move || (begin(question, &*answers, bounds), turn));
+        let asked =
+            tokio::task::spawn_blocking(move || (begin(question, source, &*answers, bounds), turn));
         // A panic in there is a fault of the server; the client gets status 503.
         let (begun, turn) = asked.await.map_err(|_| Refused::NotReady)?;
         let followed = Arc::new(begun?);
@@ -233,7 +242,7 @@ impl Follower {
     }
 
     /// The question if it is followed already and still answered; refuses one that is too many.
-    fn find(&self, question: &Question) -> Result<Option<Arc<Followed>>, Refused> {
+    fn find(&self, question: &Question, source: IpAddr) -> Result<Option<Arc<Followed>>, Refused> {
         let mut known = self.known();
         known.retain(|_, followed| followed.strong_count() > 0);
         let found = known.get(question).and_then(Weak::upgrade);
@@ -241,7 +250,9 @@ impl Follower {
             return Ok(Some(found));
         }
         known.remove(question);
-        if known.len() >= self.most { Err(Refused::Full) } else { Ok(None) }
+        let own = known.values().filter_map(Weak::upgrade).filter(|known| known.source == source);
+        let full = known.len() >= self.most || own.count() >= share(self.most);
+        if full { Err(Refused::Full) } else { Ok(None) }
     }
 
     /// Keeps the graphs up to date until there are no more maps to come. After each round it rests as long as the
@@ -272,7 +283,12 @@ impl Follower {
 }
 
 /// Asks a question for the first time.
-fn begin(question: Question, answers: &dyn Answers, bounds: Bounds) -> Result<Followed, Refused> {
+fn begin(
+    question: Question,
+    source: IpAddr,
+    answers: &dyn Answers,
+    bounds: Bounds,
+) -> Result<Followed, Refused> {
     let resource = answers.resource(&question.resource).ok_or(Refused::Unknown)?;
     let response = question.ask(answers).ok_or(Refused::Unknown)?;
     if response.status != 200 {
@@ -282,7 +298,7 @@ fn begin(question: Question, answers: &dyn Answers, bounds: Bounds) -> Result<Fo
     let rank = rank(answers, &question.resource, DEPTH);
     let graph = Graph::new(resource.media_type, encoding, bounds, response.into_bytes())
         .map_err(|_| Refused::Unknown)?;
-    Ok(Followed { question, rank, graph: Mutex::new(Ok(graph)) })
+    Ok(Followed { question, rank, source, graph: Mutex::new(Ok(graph)) })
 }
 
 /// The encoding of changes of a resource. Only network maps have long arrays (RFC 8895 section 9.1).

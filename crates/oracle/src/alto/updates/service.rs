@@ -26,7 +26,6 @@ use std::{
     convert::Infallible,
     net::IpAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Instant,
 };
 use tokio::sync::{Notify, watch};
 
@@ -50,8 +49,6 @@ struct Stream {
     /// Notified when a control request has changed the session.
     changed: Notify,
     source: IpAddr,
-    /// When the connection last took something.
-    read: Mutex<Instant>,
 }
 
 impl Stream {
@@ -62,10 +59,6 @@ impl Stream {
     fn end(&self, description: &str) {
         self.session().end(description);
         self.changed.notify_one();
-    }
-
-    fn read(&self) -> MutexGuard<'_, Instant> {
-        self.read.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -112,8 +105,7 @@ impl Streams {
         let stream = Arc::new(Stream {
             session: Mutex::new(session),
             changed: Notify::new(),
-            source,
-            read: Mutex::new(Instant::now()),
+            source: permits::source(source),
         });
         self.streams().insert(token.clone(), stream.clone());
         self.counters.streams.up();
@@ -142,6 +134,7 @@ impl Streams {
 
     fn has_room(&self, source: IpAddr) -> bool {
         let streams = self.streams();
+        let source = permits::source(source);
         let own = streams.values().filter(|stream| stream.source == source).count();
         streams.len() < self.limits.streams && own < self.limits.streams_per_source
     }
@@ -217,7 +210,9 @@ impl Streams {
             let followed = self.follow_one(service, add, source).await;
             adds.push((
                 add.clone(),
-                followed.map_err(|why| Box::new(unfollowed(why, field(), &add.resource)))?,
+                followed.map_err(|why| {
+                    Box::new(unfollowed(why, field(), &add.resource, &self.counters))
+                })?,
             ));
         }
         Ok(adds)
@@ -234,25 +229,7 @@ impl Streams {
         }
         let answers = self.follower.answers().ok_or(Unfollowed::NotReady)?;
         let resource = answers.resource(&add.resource).ok_or(Unfollowed::Unknown)?;
-        self.follower.follow(Question::new(resource, add.input.clone(), source)).await
-    }
-
-    /// Ends streams whose clients have not read for long; called now and then.
-    pub fn tidy(&self, now: Instant) {
-        let stalled: Vec<_> = self
-            .streams()
-            .iter()
-            .filter(|(_, stream)| {
-                now.saturating_duration_since(*stream.read())
-                    > self.limits.keep_alive + self.limits.timeout
-            })
-            .map(|(token, stream)| (token.clone(), stream.clone()))
-            .collect();
-        for (token, stream) in stalled {
-            stream.end("the client did not read");
-            self.counters.refuse(Refusal::Stalled);
-            self.close(&token);
-        }
+        self.follower.follow(Question::new(resource, add.input.clone(), source), source).await
     }
 
     /// Ends all streams, each with a closing event.
@@ -274,6 +251,7 @@ pub(in crate::alto) fn unfollowed(
     why: Unfollowed,
     field: String,
     resource: &str,
+    counters: &Counters,
 ) -> Response<Body> {
     match why {
         Unfollowed::Unknown => {
@@ -282,6 +260,7 @@ pub(in crate::alto) fn unfollowed(
         Unfollowed::Answer(answer) => reply::of(answer),
         Unfollowed::NotReady => not_ready(),
         Unfollowed::Full => {
+            counters.refuse(Refusal::Followed);
             reply::later(503, "The limit of followed resources is reached.", RETRY_SECONDS)
         }
     }
@@ -310,7 +289,6 @@ struct Sender {
 impl Sender {
     /// The next bytes, once there are any; none at the end of the stream.
     async fn next(&mut self) -> Option<Bytes> {
-        *self.stream.read() = Instant::now();
         loop {
             if let Some(piece) = self.pieces.as_mut().and_then(Iterator::next) {
                 return Some(piece);

@@ -71,6 +71,17 @@ pub(crate) async fn tls_as(
     newest: bool,
     shown: Option<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)>,
 ) -> Result<TlsStream<TcpStream>, Box<dyn Error>> {
+    tls_over(TcpStream::connect(address).await?, trusted, alpn, newest, shown).await
+}
+
+/// The same over a TCP connection that exists.
+pub(crate) async fn tls_over(
+    stream: TcpStream,
+    trusted: &[u8],
+    alpn: &str,
+    newest: bool,
+    shown: Option<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)>,
+) -> Result<TlsStream<TcpStream>, Box<dyn Error>> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(trusted) {
         roots.add(certificate?)?;
@@ -84,7 +95,6 @@ pub(crate) async fn tls_as(
         None => config.with_no_client_auth(),
     };
     config.alpn_protocols = vec![alpn.as_bytes().to_vec()];
-    let stream = TcpStream::connect(address).await?;
     let name = "localhost".try_into()?;
     Ok(timeout(TIMEOUT, TlsConnector::from(Arc::new(config)).connect(name, stream)).await??)
 }
