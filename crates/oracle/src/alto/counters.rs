@@ -22,7 +22,7 @@ pub enum Refusal {
     Body,
     /// A request: its head or body did not arrive, or its answer was not taken, in time.
     Slow,
-    /// A connection, ended because its source had the most connections or memory when another needed some.
+    /// A connection, stream or view, ended because its source had the most when another needed one, or memory.
     Evicted,
     /// A request: there is no memory for it or its answer, in all or of its source.
     Memory,

@@ -14,7 +14,7 @@ pub(super) fn share(most: usize) -> usize {
 }
 
 /// Limits of connections, requests, streams and views. The defaults suit a few hundred trackers and caches. One
-/// address (IPv6: one /64) gets an eighth of `memory`, `followed`, `views` and `polls`.
+/// address (IPv6: one /64) gets an eighth of `memory`, `followed`, `versions_size`, `views` and `polls`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
@@ -46,12 +46,12 @@ pub struct Limits {
     pub substreams: usize,
     /// Most substreams of one stream over its life.
     pub substreams_ever: usize,
-    /// Most different resources that streams and views follow at once.
+    /// Most different questions with input (such as filtered maps) that streams and views follow at once.
     pub followed: usize,
     /// Most versions that are kept of each followed resource.
     #[schemars(range(min = 1))]
     pub versions: usize,
-    /// Memory for the versions that are kept of each followed resource.
+    /// Memory for the versions that are kept of all followed resources. The last version of each is always kept.
     pub versions_size: Size,
     /// Most TIPS views at once (RFC 9569 section 9.1).
     pub views: usize,
@@ -120,7 +120,7 @@ impl Default for Limits {
             substreams_ever: 1024,
             followed: 256,
             versions: 64,
-            versions_size: Size(64 << 20),
+            versions_size: Size(512 << 20),
             views: 128,
             view_idle: Duration::from_secs(600),
             polls: 256,

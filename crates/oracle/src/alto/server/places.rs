@@ -1,17 +1,13 @@
-//! Places for connections, in all and for each source. When all are taken, a newcomer gets the place of a
-//! connection of the source that has the most, so that whoever has few cannot be kept out by who has many:
-//!
-//! - of a source with at least two more than the newcomer's, whatever that connection does;
-//! - else, if the newcomer's source has none yet, that of a connection on which nothing is asked.
-//!
-//! Among a source's connections an idle one goes first, and of those the one that has been so for longest. Two
-//! more, and not one, because sources with equal shares would else displace each other for ever.
+//! Places for connections, in all and for each source. When all are taken, a newcomer may get one of another
+//! source, whose connection then ends (fair.rs).
 
 use super::progress::Progress;
-use crate::alto::counters::{Counters, Refusal};
+use crate::alto::{
+    counters::{Counters, Refusal},
+    fair::{Holding, gives_way},
+};
 use permits::Full;
 use std::{
-    cmp::Reverse,
     collections::HashMap,
     net::IpAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -59,7 +55,7 @@ impl Places {
             return Err(Full::Source);
         }
         if taken.connections.len() >= self.most {
-            let victim = taken.victim(own).ok_or(Full::All)?;
+            let victim = gives_way(taken.holdings(), source).ok_or(Full::All)?;
             self.evict(&mut taken, victim);
         }
         let progress = Progress::new(source);
@@ -109,22 +105,12 @@ impl Taken {
         self.connections.values().filter(|progress| progress.source == source).count()
     }
 
-    /// The connection that gives way to one from a source with `own` others.
-    fn victim(&self, own: usize) -> Option<u64> {
-        let mut counts: HashMap<IpAddr, usize> = HashMap::new();
-        for progress in self.connections.values() {
-            *counts.entry(progress.source).or_default() += 1;
-        }
-        self.connections
-            .iter()
-            .filter_map(|(number, progress)| {
-                let count = counts.get(&progress.source).copied()?;
-                let (idle, last) = progress.idle();
-                let gives_way = count > own + 1 || (own == 0 && idle);
-                gives_way.then_some(((count, idle, Reverse(last)), *number))
-            })
-            .max()
-            .map(|(_, number)| number)
+    fn holdings(&self) -> Vec<Holding<u64>> {
+        let holding = |(key, progress): (&u64, &Arc<Progress>)| {
+            let (idle, last) = progress.idle();
+            Holding { key: *key, source: progress.source, idle, last: last.into_std() }
+        };
+        self.connections.iter().map(holding).collect()
     }
 }
 
@@ -175,19 +161,6 @@ mod tests {
         assert!(!is_evicted(&first));
         drop(asking);
         assert_eq!(places.counters.figures().refused["evicted"], 2);
-    }
-
-    #[tokio::test]
-    async fn among_equals_only_the_idle_give_way_and_only_to_new_sources() {
-        let places = Places::new(2, 2, Arc::default());
-        let (one, two) = (places.take(source(1)).unwrap(), places.take(source(2)).unwrap());
-        let asking = [one.progress.begin(), two.progress.begin()];
-        assert_eq!(places.take(source(3)).err(), Some(Full::All));
-        drop(asking);
-        assert_eq!(places.take(source(1)).err(), Some(Full::All));
-        let _three = places.take(source(3)).unwrap();
-        assert!(is_evicted(&one), "idle for longer");
-        assert!(!is_evicted(&two));
     }
 
     #[tokio::test]

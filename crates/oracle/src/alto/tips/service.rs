@@ -4,6 +4,7 @@ use super::params::{self, TipsRequest};
 use crate::alto::{
     counters::{Counters, Refusal},
     error::Problem,
+    fair::{Holding, gives_way},
     limits::{Limits, share},
     media, reply,
     resource::Resource,
@@ -50,8 +51,8 @@ struct View {
     /// The last part of its address; never used again.
     token: String,
     followed: Arc<Followed>,
-    /// Who has opened it first.
-    source: IpAddr,
+    /// Who has opened it first; none if its question has no input, so that there are only few such views.
+    source: Option<IpAddr>,
     reading: Mutex<Reading>,
 }
 
@@ -179,11 +180,26 @@ impl Tips {
             view.touch();
             return Some(view.clone());
         }
-        let own = views.values().filter(|view| view.source == source).count();
-        if views.len() >= self.limits.views || own >= share(self.limits.views) {
+        let own = views.values().filter(|view| view.source == Some(source)).count();
+        if own >= share(self.limits.views) {
             return None;
         }
+        if views.len() >= self.limits.views {
+            let holdings = views.values().filter_map(|view| {
+                let reading = view.reading();
+                Some(Holding {
+                    key: view.token.clone(),
+                    source: view.source?,
+                    idle: reading.waiting == 0,
+                    last: reading.last,
+                })
+            });
+            let victim = gives_way(holdings.collect(), source)?;
+            self.counters.refuse(Refusal::Evicted);
+            views.remove(&victim);
+        }
         let reading = Mutex::new(Reading { last: Instant::now(), waiting: 0 });
+        let source = followed.question().input.is_some().then_some(source);
         let view = Arc::new(View { token: token(), followed: followed.clone(), source, reading });
         views.insert(view.token.clone(), view.clone());
         Some(view)

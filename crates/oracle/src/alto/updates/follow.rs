@@ -101,8 +101,8 @@ fn names_both_sides(input: &str) -> bool {
 pub struct Followed {
     question: Question,
     rank: usize,
-    /// Who has asked it first.
-    source: IpAddr,
+    /// Who has asked it first; none if it has no input, so that there are only few such questions.
+    source: Option<IpAddr>,
     graph: Mutex<Result<Graph, String>>,
 }
 
@@ -124,7 +124,8 @@ impl Followed {
 
     /// Asks again; a resource that is gone, or does not answer as it did, ends the graph. Readers of
     /// the graph do not wait.
-    fn refresh(&self, answers: &dyn Answers) {
+    /// The graph may keep `bytes` from now on.
+    fn refresh(&self, answers: &dyn Answers, bytes: usize) {
         let Ok(base) = self.graph().as_ref().map(Graph::base) else { return };
         let next = match self.question.ask(answers) {
             Some(response) if response.status == 200 => {
@@ -137,7 +138,10 @@ impl Followed {
         };
         let mut graph = self.graph();
         match (next, graph.as_mut()) {
-            (Ok(Some(next)), Ok(graph)) => graph.take(next),
+            (Ok(Some(next)), Ok(graph)) => {
+                graph.set_bytes(bytes);
+                graph.take(next);
+            }
             (Err(sentence), _) => *graph = Err(sentence),
             _ => {}
         }
@@ -175,7 +179,8 @@ pub struct Follower {
 }
 
 impl Follower {
-    /// Follows nothing yet; at most `most` questions, each within `bounds`.
+    /// Follows nothing yet; at most `most` questions with input, each with the versions and all with the bytes
+    /// in `bounds`.
     pub fn new(current: Current, bounds: Bounds, most: usize) -> Follower {
         let (generation, _) = watch::channel(0);
         Follower {
@@ -250,9 +255,25 @@ impl Follower {
             return Ok(Some(found));
         }
         known.remove(question);
-        let own = known.values().filter_map(Weak::upgrade).filter(|known| known.source == source);
-        let full = known.len() >= self.most || own.count() >= share(self.most);
-        if full { Err(Refused::Full) } else { Ok(None) }
+        if question.input.is_some() && !self.has_room(&known, source) {
+            return Err(Refused::Full);
+        }
+        Ok(None)
+    }
+
+    /// Whether one more question with input may be followed: by number and by bytes, in all and for its source.
+    fn has_room(&self, known: &HashMap<Question, Weak<Followed>>, source: IpAddr) -> bool {
+        let (mut all, mut own) = ((0, 0), (0, 0));
+        for followed in known.values().filter_map(Weak::upgrade) {
+            let Some(first) = followed.source else { continue };
+            let bytes = followed.graph().as_ref().map_or(0, Graph::bytes);
+            all = (all.0 + 1, all.1 + bytes);
+            if first == source {
+                own = (own.0 + 1, own.1 + bytes);
+            }
+        }
+        let (most, bytes) = (self.most, self.bounds.bytes);
+        all.0 < most && all.1 < bytes && own.0 < share(most) && own.1 < share(bytes)
     }
 
     /// Keeps the graphs up to date until there are no more maps to come. After each round it rests as long as the
@@ -265,10 +286,11 @@ impl Follower {
             let Some(answers) = current.borrow_and_update().clone() else { continue };
             let mut all: Vec<_> = self.known().values().filter_map(Weak::upgrade).collect();
             all.sort_by_key(|followed| followed.rank);
+            let each = self.bounds.bytes / all.len().max(1);
             let round = tokio::task::spawn_blocking(move || {
                 let _turn = turn;
                 for followed in all {
-                    followed.refresh(&*answers);
+                    followed.refresh(&*answers, each);
                 }
             });
             if round.await.is_err() {
@@ -298,6 +320,7 @@ fn begin(
     let rank = rank(answers, &question.resource, DEPTH);
     let graph = Graph::new(resource.media_type, encoding, bounds, response.into_bytes())
         .map_err(|_| Refused::Unknown)?;
+    let source = question.input.is_some().then_some(source);
     Ok(Followed { question, rank, source, graph: Mutex::new(Ok(graph)) })
 }
 

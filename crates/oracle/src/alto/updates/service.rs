@@ -12,6 +12,7 @@ use super::{
 use crate::alto::{
     counters::{Counters, Refusal},
     error::Problem,
+    fair::{Holding, gives_way},
     limits::Limits,
     reply,
     resource::Resource,
@@ -26,6 +27,7 @@ use std::{
     convert::Infallible,
     net::IpAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Instant,
 };
 use tokio::sync::{Notify, watch};
 
@@ -45,6 +47,7 @@ pub struct Streams {
 }
 
 struct Stream {
+    begun: Instant,
     session: Mutex<Session>,
     /// Notified when a control request has changed the session.
     changed: Notify,
@@ -103,6 +106,7 @@ impl Streams {
             return self.full();
         }
         let stream = Arc::new(Stream {
+            begun: Instant::now(),
             session: Mutex::new(session),
             changed: Notify::new(),
             source: permits::source(source),
@@ -132,11 +136,31 @@ impl Streams {
         response
     }
 
-    fn has_room(&self, source: IpAddr) -> bool {
+    /// Whether `client` may open a stream; if all are open, one of another source may have to end for it.
+    fn has_room(&self, client: IpAddr) -> bool {
+        let source = permits::source(client);
         let streams = self.streams();
-        let source = permits::source(source);
         let own = streams.values().filter(|stream| stream.source == source).count();
-        streams.len() < self.limits.streams && own < self.limits.streams_per_source
+        if own >= self.limits.streams_per_source {
+            return false;
+        }
+        if streams.len() < self.limits.streams {
+            return true;
+        }
+        let holdings = streams.iter().map(|(token, stream)| Holding {
+            key: token.clone(),
+            source: stream.source,
+            idle: false,
+            last: stream.begun,
+        });
+        let victim = gives_way(holdings.collect(), source);
+        let victim = victim.and_then(|token| Some((streams.get(&token).cloned()?, token)));
+        drop(streams);
+        let Some((stream, token)) = victim else { return false };
+        self.counters.refuse(Refusal::Evicted);
+        stream.end("it makes room for other clients");
+        self.close(&token);
+        true
     }
 
     fn full(&self) -> Response<Body> {
