@@ -214,7 +214,9 @@ impl Site {
 
     /// The response, if it is whole, as part of the account of memory until it is sent.
     async fn accounted(&self, mut response: Response<Body>, peer: Peer) -> Response<Body> {
-        if response.body().size_hint().exact().is_none_or(|length| length == 0) {
+        let length = response.body().size_hint().exact().unwrap_or(0);
+        // A refusal is short and always sent.
+        if length == 0 || response.status().is_server_error() {
             return response;
         }
         if !self.room(peer).await {

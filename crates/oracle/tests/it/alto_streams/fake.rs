@@ -215,6 +215,12 @@ impl Served {
         Client::connect(self.server.addresses()[0], &self.trusted(), true).await.expect("TLS")
     }
 
+    /// A client over HTTP/2 from another address.
+    pub(crate) async fn client_from(&self, host: u8) -> Client {
+        let address = self.server.addresses()[0];
+        Client::from([127, 0, 0, host].into(), address, &self.trusted()).await.expect("TLS")
+    }
+
     /// A client over HTTP/1.1.
     pub(crate) async fn old_client(&self) -> Client {
         Client::connect(self.server.addresses()[0], &self.trusted(), false).await.expect("TLS")
