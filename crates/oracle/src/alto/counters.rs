@@ -195,6 +195,7 @@ impl Counters {
             streams_open: self.streams.get(),
             events: read(&self.events),
             polls_open: self.polls.get(),
+            memory_bytes: 0,
         }
     }
 }
@@ -231,4 +232,6 @@ pub struct Figures {
     pub events: u64,
     /// Requests that wait for an update of a view.
     pub polls_open: u64,
+    /// Bytes of requests and answers in memory; the server knows them.
+    pub memory_bytes: u64,
 }

@@ -68,7 +68,10 @@ pub(super) struct Site {
     counters: Arc<Counters>,
     places: Arc<Places>,
     memory: Arc<Memory>,
+    /// For answers of the core.
     turns: Turns,
+    /// For what is to be followed, which is asked one after the other.
+    following: Turns,
 }
 
 /// Whose connection it is.
@@ -112,8 +115,20 @@ impl Site {
         let places =
             Places::new(limits.connections, limits.connections_per_source, counters.clone());
         let memory = Memory::new(limits.memory.0 as usize);
-        let turns = Turns::new(ANSWERS);
-        Site { streams, tips, follower, settings, gate, identity, counters, places, memory, turns }
+        let (turns, following) = (Turns::new(ANSWERS), Turns::new(1));
+        Site {
+            streams,
+            tips,
+            follower,
+            settings,
+            gate,
+            identity,
+            counters,
+            places,
+            memory,
+            turns,
+            following,
+        }
     }
 
     pub(super) fn places(&self) -> &Arc<Places> {
@@ -346,7 +361,10 @@ impl Site {
             return reply::of(failure.response());
         }
         match answers.resource_of(service::EVENT_STREAM) {
-            Some(service) => self.streams.control(service, token, body, peer.address).await,
+            Some(service) => {
+                let _turn = self.following.take(peer.source).await;
+                self.streams.control(service, token, body, peer.address).await
+            }
             None => reply::of(Failure::NotFound.response()),
         }
     }
@@ -387,6 +405,7 @@ impl Site {
             return reply::of(failure.response());
         }
         let base = &head.base;
+        let _turn = self.following.take(peer.source).await;
         if service.media_type == service::EVENT_STREAM {
             let control = format!("{base}{CONTROL}");
             self.streams.open(service, &control, body, peer.address).await

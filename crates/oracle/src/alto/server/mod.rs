@@ -268,17 +268,12 @@ impl Server {
 
     /// What has been done since the start.
     pub fn figures(&self) -> Figures {
-        self.counters.figures()
+        Figures { memory_bytes: self.site.memory().all() as u64, ..self.counters.figures() }
     }
 
     /// How many views are open (RFC 9569).
     pub fn views(&self) -> usize {
         self.site.tips().len()
-    }
-
-    /// Bytes of requests and answers in memory.
-    pub fn memory(&self) -> usize {
-        self.site.memory().all()
     }
 
     /// How many questions streams and views follow.

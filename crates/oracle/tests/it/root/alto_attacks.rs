@@ -192,12 +192,12 @@ fn windows_of_0_from_64_connections() {
             network.ask();
         }
         // The source's share, and two answers that are made at once.
-        let memory = network.served.server.memory();
+        let memory = network.served.server.figures().memory_bytes;
         assert!(memory <= (8 << 20) + 2 * (256 << 10), "{memory} bytes");
         let grown = resident() - before;
         println!("{before} KiB before the attack, {grown} KiB more beside it");
         assert!(grown < 256 << 10, "{grown} KiB, where 1 GiB of answers is asked for");
-        let given_up = || network.served.server.memory() == 0;
+        let given_up = || network.served.server.figures().memory_bytes == 0;
         wait_until("answers to be given up", LIMIT, given_up).unwrap();
         let served = &network.served;
         assert!(served.refused("memory") > 3000 && served.refused("slow") > 0);
