@@ -8,6 +8,7 @@
 //!                                              streams of RFC 8895, views of RFC 9569 ◀────────┘───┘
 //! ```
 
+mod bodies;
 mod connection;
 mod counted;
 mod dispatch;
