@@ -35,7 +35,9 @@ pub struct AltoConfig {
     /// Users of HTTP Digest (RFC 7616); without users and `client_ca` all clients are served.
     #[serde(rename = "user")]
     pub users: Vec<UserConfig>,
-    /// Host, with a port if it is not 443, in the URIs of the directory; URIs are relative when not given.
+    /// Host, with a port if it is not 443, in the URIs of the directory, of views and streams. When not given, those of
+    /// the directory are relative, and the others have the host that the client asked if the certificate is for it,
+    /// else the address that it reached.
     pub host: Option<String>,
     /// Most different numerical costs of a metric: costs are rounded into as many classes, so that clients
     /// cannot recover exact ones.

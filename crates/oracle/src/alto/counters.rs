@@ -20,17 +20,21 @@ pub enum Refusal {
     Handshake,
     /// A request: its body is too large.
     Body,
-    /// A request: its body did not arrive in time.
+    /// A request: its head or body did not arrive, or its answer was not taken, in time.
     Slow,
+    /// A connection, stream or view, ended because its source had the most when another needed one, or memory.
+    Evicted,
+    /// A request: there is no memory for it or its answer, in all or of its source.
+    Memory,
     /// An update stream: the limit is reached, in all or of its source.
     Streams,
     /// A control request: there is no such stream (any more).
     Control,
-    /// An update stream, ended because its client did not read.
-    Stalled,
-    /// A view: the limit is reached.
+    /// A view: the limit is reached, in all or of its source.
     Views,
-    /// A request for a future update: the limit of waiting requests is reached.
+    /// A stream or view: the limit of followed resources is reached, in all or of its source.
+    Followed,
+    /// A request for a future update: the limit of waiting requests is reached, in all or of its source.
     Polls,
     /// A connection: no certificate, or none of the configured authority.
     Certificate,
@@ -50,16 +54,18 @@ pub enum Refusal {
 
 impl Refusal {
     /// All of them, in order.
-    pub const ALL: [Refusal; 17] = [
+    pub const ALL: [Refusal; 19] = [
         Refusal::Connections,
         Refusal::Source,
         Refusal::Handshake,
         Refusal::Body,
         Refusal::Slow,
+        Refusal::Evicted,
+        Refusal::Memory,
         Refusal::Streams,
         Refusal::Control,
-        Refusal::Stalled,
         Refusal::Views,
+        Refusal::Followed,
         Refusal::Polls,
         Refusal::Certificate,
         Refusal::Anonymous,
@@ -78,10 +84,12 @@ impl Refusal {
             Refusal::Handshake => "handshake",
             Refusal::Body => "body",
             Refusal::Slow => "slow",
+            Refusal::Evicted => "evicted",
+            Refusal::Memory => "memory",
             Refusal::Streams => "streams",
             Refusal::Control => "control",
-            Refusal::Stalled => "stalled",
             Refusal::Views => "views",
+            Refusal::Followed => "followed",
             Refusal::Polls => "polls",
             Refusal::Certificate => "certificate",
             Refusal::Anonymous => "anonymous",
@@ -187,6 +195,7 @@ impl Counters {
             streams_open: self.streams.get(),
             events: read(&self.events),
             polls_open: self.polls.get(),
+            memory_bytes: 0,
         }
     }
 }
@@ -223,4 +232,6 @@ pub struct Figures {
     pub events: u64,
     /// Requests that wait for an update of a view.
     pub polls_open: u64,
+    /// Bytes of requests and answers in memory; the server knows them.
+    pub memory_bytes: u64,
 }

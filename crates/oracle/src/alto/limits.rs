@@ -5,7 +5,16 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::time::Duration;
 
-/// Limits of connections, requests, streams and views. The defaults suit a few hundred trackers and caches.
+/// One address may use this part of what has no limit for one address of its own.
+const SHARE: usize = 8;
+
+/// What one address may use of `most`, at least 1.
+pub(super) fn share(most: usize) -> usize {
+    most.div_ceil(SHARE)
+}
+
+/// Limits of connections, requests, streams and views. The defaults suit a few hundred trackers and caches. One
+/// address (IPv6: one /64) gets an eighth of `memory`, `followed`, `versions_size`, `views` and `polls`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
@@ -22,7 +31,10 @@ pub struct Limits {
     pub head: Size,
     /// Largest body of a request.
     pub body: Size,
-    /// Timeout of a handshake, of a request's head and body, of a blocked client and of an idle connection.
+    /// Memory for bodies of requests and for answers, until these are sent.
+    pub memory: Size,
+    /// Timeout of a handshake, of a request's head and body, of a client that does not take its answer, and of an
+    /// idle connection.
     #[serde(with = "humantime_serde")]
     #[schemars(with = "config::schema::Duration")]
     pub timeout: Duration,
@@ -34,12 +46,12 @@ pub struct Limits {
     pub substreams: usize,
     /// Most substreams of one stream over its life.
     pub substreams_ever: usize,
-    /// Most different resources that streams and views follow at once.
+    /// Most different questions with input (such as filtered maps) that streams and views follow at once.
     pub followed: usize,
     /// Most versions that are kept of each followed resource.
     #[schemars(range(min = 1))]
     pub versions: usize,
-    /// Memory for the versions that are kept of each followed resource.
+    /// Memory for the versions that are kept of all followed resources. The last version of each is always kept.
     pub versions_size: Size,
     /// Most TIPS views at once (RFC 9569 section 9.1).
     pub views: usize,
@@ -63,6 +75,7 @@ impl Limits {
             ("connections_per_source", self.connections_per_source),
             ("requests_per_connection", self.requests_per_connection as usize),
             ("body", self.body.0 as usize),
+            ("memory", self.memory.0 as usize),
             ("versions", self.versions),
             ("versions_size", self.versions_size.0 as usize),
         ];
@@ -99,6 +112,7 @@ impl Default for Limits {
             requests_per_connection: 64,
             head: Size(16 << 10),
             body: Size(1 << 20),
+            memory: Size(512 << 20),
             timeout: Duration::from_secs(20),
             streams: 128,
             streams_per_source: 16,
@@ -106,7 +120,7 @@ impl Default for Limits {
             substreams_ever: 1024,
             followed: 256,
             versions: 64,
-            versions_size: Size(64 << 20),
+            versions_size: Size(512 << 20),
             views: 128,
             view_idle: Duration::from_secs(600),
             polls: 256,

@@ -126,6 +126,16 @@ impl Maps {
             .map(|resource| resource.id.as_str())
     }
 
+    /// Checks that all network maps can be given out as a whole, before any is made.
+    ///
+    /// # Errors
+    ///
+    /// One has too many PIDs.
+    pub(super) fn check_all(&self) -> Result<(), Failure> {
+        (0..self.map_configs.len())
+            .try_for_each(|map| self.check_whole(map, self.settings.config.max_pids))
+    }
+
     /// A network map, made when it is first asked for.
     pub fn network_map(&self, id: &str) -> Option<Arc<NetworkMap>> {
         match self.resource(id)?.kind {
@@ -185,6 +195,7 @@ impl Maps {
         let body = Object::body(&input);
         match &resource.kind {
             Kind::NetworkMap(map) => {
+                self.check_whole(*map, self.settings.config.max_pids)?;
                 let map = self.map(*map).ok_or(Failure::NotFound)?;
                 self.check_pids(map.pids().len())?;
                 Ok(Arc::clone(map.bytes()))
@@ -194,6 +205,7 @@ impl Maps {
                 self.filtered_network_map(map, body)
             }
             Kind::CostMap { map, kind } => {
+                self.check_whole(*map, self.settings.config.max_costs.isqrt())?;
                 let map = self.map(*map).ok_or(Failure::NotFound)?;
                 let made = self.cost_maps.get(&index).ok_or(Failure::NotFound)?;
                 made.get_or_init(|| self.cost_map(map, kind, asker)).clone()
@@ -213,6 +225,19 @@ impl Maps {
         Some(self.network_maps.get(index)?.get_or_init(|| {
             Arc::new(NetworkMap::new(config, &self.tables.view, &self.settings.name_key))
         }))
+    }
+
+    /// Whether a whole map with at most `most` PIDs can be given out, before it is made.
+    pub(super) fn check_whole(&self, map: usize, most: usize) -> Result<(), Failure> {
+        let made = self.network_maps.get(map).and_then(OnceLock::get).is_some();
+        let config = self.map_configs.get(map).ok_or(Failure::NotFound)?;
+        if made || !NetworkMap::exceeds(most, config, &self.tables.view) {
+            return Ok(());
+        }
+        Err(Failure::TooLarge(format!(
+            "This network map has more than {most} PIDs, and this server gives out this resource with at most as \
+             many; ask for fewer, or for another network map."
+        )))
     }
 
     /// Whether so many PIDs may be given out at once.
@@ -422,5 +447,53 @@ fn offer(tables: &Tables, config: &AltoConfig) -> Offer {
             .enumerate()
             .map(|(index, metric)| calendar(index, &metric.name))
             .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        metric::Metric,
+        tables::{Adjustments, Policy},
+    };
+    use std::{net::IpAddr, time::SystemTime};
+    use topo::{Builder, Change, Feed, Options, RouterId};
+
+    /// A million groups took seconds to become a map that was then refused.
+    #[test]
+    fn a_map_that_is_too_large_is_refused_before_it_is_made() {
+        let mut builder = Builder::new(Options::default());
+        let mut apply = |change| builder.apply(Feed::CONFIGURATION, change).unwrap();
+        for number in 0..5_u8 {
+            let id = RouterId(IpAddr::from([10, 255, 0, number]));
+            apply(Change::Router { id, name: None });
+            let prefix = IpNet::new_assert(IpAddr::from([10, number, 0, 0]), 16);
+            apply(Change::Internal { prefix, router: id });
+        }
+        let policy = Policy {
+            metrics: vec![Metric::compile("default", "internal_hops").unwrap()],
+            adjustments: Adjustments::new(Vec::new()).unwrap(),
+            default_router: None,
+        };
+        let tables = Arc::new(Tables::build(builder.view(), Arc::new(policy), None));
+        let asker = Asker { client: [10, 0, 0, 1].into(), now: SystemTime::UNIX_EPOCH };
+        for (limits, refused) in [("max_pids = 4\nmax_costs = 24", true), ("max_pids = 6", false)] {
+            let config = toml::from_str(limits).unwrap();
+            let settings = Arc::new(MapSettings { config, name_key: [7; 16] });
+            let maps = Maps::new(tables.clone(), settings, None);
+            for id in ["groups", "groups-num-routingcost"] {
+                let answer = maps.answer(id, None, &asker);
+                assert_eq!(
+                    matches!(answer, Err(Failure::TooLarge(_))),
+                    refused,
+                    "{id}: {answer:?}"
+                );
+            }
+            let all = super::super::properties::full(&maps);
+            assert_eq!(matches!(all, Err(Failure::TooLarge(_))), refused);
+            let made = maps.network_maps.iter().any(|map| map.get().is_some());
+            assert_eq!(made, !refused);
+        }
     }
 }

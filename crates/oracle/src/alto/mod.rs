@@ -38,6 +38,7 @@ pub mod counters;
 mod directory;
 pub mod error;
 pub mod failure;
+mod fair;
 mod input;
 pub mod limits;
 mod maps;

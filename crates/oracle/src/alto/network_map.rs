@@ -129,6 +129,25 @@ impl NetworkMap {
         map
     }
 
+    /// Whether the map of a snapshot would have more than `most` PIDs, found without making it: what cannot be given
+    /// out as a whole need not be made for that.
+    pub(super) fn exceeds(most: usize, config: &MapConfig, view: &View) -> bool {
+        if view.groups.len() <= most {
+            return false;
+        }
+        let keys = Keys::new(config, view);
+        let (mut groups, mut found) = (HashSet::new(), HashSet::new());
+        view.table.iter().any(|(_, group)| {
+            if groups.insert(group) {
+                let key = keys.of(view.groups.get(GroupId(group)));
+                if key != Key::Nowhere {
+                    found.insert(key);
+                }
+            }
+            found.len() > most
+        })
+    }
+
     /// Whether this map still holds for another snapshot.
     pub(super) fn holds_for(&self, config: &MapConfig, view: &View) -> bool {
         self.config == *config

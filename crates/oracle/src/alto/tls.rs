@@ -8,9 +8,13 @@
 use arc_swap::ArcSwap;
 use rustls::{
     InconsistentKeys, ServerConfig, SupportedCipherSuite,
+    client::verify_server_name,
     crypto::{CryptoProvider, ring},
-    pki_types::CertificateDer,
-    server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier, danger::ClientCertVerifier},
+    pki_types::{CertificateDer, ServerName},
+    server::{
+        ClientHello, ParsedCertificate, ResolvesServerCert, WebPkiClientVerifier,
+        danger::ClientCertVerifier,
+    },
     sign::CertifiedKey,
     version::{TLS12, TLS13},
 };
@@ -177,6 +181,14 @@ impl Identity {
     /// The server's own certificate in use.
     pub fn certificate(&self) -> Option<CertificateDer<'static>> {
         self.resolver.0.load().cert.first().cloned()
+    }
+
+    /// Whether the certificate in use is for this host, which is written as in a URI.
+    pub(super) fn is_for(&self, host: &str) -> bool {
+        let Some(certificate) = self.certificate() else { return false };
+        let Ok(certificate) = ParsedCertificate::try_from(&certificate) else { return false };
+        let name = ServerName::try_from(host.trim_matches(['[', ']']));
+        name.is_ok_and(|name| verify_server_name(&certificate, &name).is_ok())
     }
 
     /// Settings for the TLS library that follow every reload.

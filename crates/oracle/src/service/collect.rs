@@ -95,7 +95,7 @@ fn alto(figures: &Figures, metrics: &mut Metrics<'_>) -> fmt::Result {
     )?;
     metrics.counters(
         "nigh_oracle_alto_refused",
-        "Connections and requests that ALTO refused, by reason",
+        "Connections and requests that ALTO refused or ended, by reason",
         rows("reason", &figures.refused),
     )?;
     for (name, help, value) in [
@@ -110,6 +110,7 @@ fn alto(figures: &Figures, metrics: &mut Metrics<'_>) -> fmt::Result {
         ("nigh_oracle_alto_connections_open", "Connections open", figures.connections_open),
         ("nigh_oracle_alto_streams_open", "Update streams open", figures.streams_open),
         ("nigh_oracle_alto_polls_open", "Requests that wait for an update", figures.polls_open),
+        ("nigh_oracle_alto_memory_bytes", "Requests and answers in memory", figures.memory_bytes),
     ] {
         metrics.gauge(name, help, value as f64)?;
     }

@@ -55,6 +55,7 @@ pub fn resources(maps: &Maps) -> Vec<Resource> {
 ///
 /// It has more PIDs than are given out at once.
 pub fn full(maps: &Maps) -> Result<Arc<[u8]>, Failure> {
+    maps.check_all()?;
     let all = network_maps(maps);
     for map in &all {
         maps.check_pids(map.pids().len())?;

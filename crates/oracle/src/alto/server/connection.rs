@@ -1,8 +1,10 @@
 //! Connections: taken within limits, in all and by source, through TLS, to HTTP/2 or HTTP/1.1.
 
 use super::{
+    counted::Counted,
     dispatch::{Peer, Site},
-    guard::Guarded,
+    places::{Place, Places},
+    progress::{Over, Progress, paced},
 };
 use crate::alto::counters::Refusal;
 use arc_swap::ArcSwap;
@@ -13,7 +15,7 @@ use hyper::{
     service::service_fn,
 };
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use permits::{Full, Permit, Permits, source};
+use permits::{Full, source};
 use std::{
     convert::Infallible,
     io,
@@ -24,39 +26,22 @@ use std::{
 };
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::{Notify, watch},
-    time::{Instant, timeout, timeout_at},
+    sync::watch,
+    time::timeout,
 };
 use tokio_rustls::TlsAcceptor;
+
+/// How long a connection that ends may take to answer what is in flight.
+const CLOSE: Duration = Duration::from_secs(5);
+/// Bytes of bodies that an HTTP/2 client may send before they are read: on a stream and on a connection.
+const WINDOWS: (u32, u32) = (64 << 10, 256 << 10);
 
 /// What all connections share.
 #[derive(Clone)]
 pub(super) struct Connections {
     tls: Arc<ArcSwap<rustls::ServerConfig>>,
     site: Arc<Site>,
-    permits: Arc<Permits>,
-    closed: Arc<Notify>,
     stop: watch::Receiver<bool>,
-}
-
-/// An open connection: its permit, which is free before the end is reported. Fields are dropped in this
-/// order.
-struct Open {
-    _permit: Permit,
-    _end: End,
-}
-
-/// Reports the end of a connection when it is dropped.
-struct End {
-    site: Arc<Site>,
-    closed: Arc<Notify>,
-}
-
-impl Drop for End {
-    fn drop(&mut self) {
-        self.site.counters().open.down();
-        self.closed.notify_one();
-    }
 }
 
 impl Connections {
@@ -65,19 +50,11 @@ impl Connections {
         site: Arc<Site>,
         stop: watch::Receiver<bool>,
     ) -> Connections {
-        let limits = site.limits();
-        let permits = Permits::new(limits.connections, limits.connections_per_source);
-        Connections { tls, site, permits, closed: Arc::default(), stop }
+        Connections { tls, site, stop }
     }
 
-    /// Whether no connection is open.
-    pub(super) fn all_closed(&self) -> bool {
-        self.permits.is_idle()
-    }
-
-    /// Waits until a connection is closed, at most until `end`.
-    pub(super) async fn one_closed(&self, end: Instant) {
-        let _ = timeout_at(end, self.closed.notified()).await;
+    fn places(&self) -> &Arc<Places> {
+        self.site.places()
     }
 
     /// Takes connections until the server stops.
@@ -97,34 +74,30 @@ impl Connections {
                 continue;
             };
             self.site.counters().connected();
-            if let Some(open) = self.open(peer.ip()) {
-                tokio::spawn(self.clone().converse(stream, peer.ip().to_canonical(), open));
+            match self.places().take(source(peer.ip())) {
+                Ok(place) => {
+                    tokio::spawn(self.clone().hold(stream, peer.ip().to_canonical(), place));
+                }
+                Err(full) => self.site.counters().refuse(match full {
+                    Full::All => Refusal::Connections,
+                    Full::Source => Refusal::Source,
+                }),
             }
         }
     }
 
-    /// A connection from `peer` may be open, if the limits allow one more.
-    fn open(&self, peer: IpAddr) -> Option<Open> {
-        let counters = self.site.counters();
-        match self.permits.take(source(peer)) {
-            Ok(permit) => {
-                counters.open.up();
-                let end = End { site: self.site.clone(), closed: self.closed.clone() };
-                Some(Open { _permit: permit, _end: end })
-            }
-            Err(full) => {
-                counters.refuse(match full {
-                    Full::All => Refusal::Connections,
-                    Full::Source => Refusal::Source,
-                });
-                None
-            }
+    /// Serves one connection until it ends or has to make room for others.
+    async fn hold(self, stream: TcpStream, peer: IpAddr, place: Place) {
+        panics::point("alto");
+        let progress = &place.progress;
+        tokio::select! {
+            () = progress.evicted() => {}
+            () = self.converse(stream, peer, progress) => {}
         }
     }
 
     /// Serves one connection; its errors end it alone.
-    async fn converse(self, stream: TcpStream, peer: IpAddr, open: Open) {
-        panics::point("alto");
+    async fn converse(&self, stream: TcpStream, peer: IpAddr, progress: &Arc<Progress>) {
         let limits = self.site.limits();
         let _ = stream.set_nodelay(true);
         // A client that vanished while it waits for an update is found out by the kernel.
@@ -132,6 +105,7 @@ impl Connections {
             .with_time(Duration::from_secs(60))
             .with_interval(Duration::from_secs(15));
         let _ = socket2::SockRef::from(&stream).set_tcp_keepalive(&alive);
+        let Ok(local) = stream.local_addr() else { return };
         let acceptor = TlsAcceptor::from(self.tls.load_full());
         let shaken = timeout(limits.timeout, acceptor.accept(stream)).await;
         let stream = match shaken {
@@ -148,52 +122,69 @@ impl Connections {
         let session = stream.get_ref().1;
         let http2 = session.alpn_protocol() == Some(b"h2");
         // Only certificates that were verified get here.
-        let peer = Peer { address: peer, certified: session.peer_certificates().is_some() };
-        let guarded = Guarded::new(stream, self.site.counters().clone(), limits.timeout);
-        self.serve(TokioIo::new(guarded), http2, peer).await;
-        drop(open);
+        let certified = session.peer_certificates().is_some();
+        let peer = Peer { address: peer, source: progress.source, local, certified };
+        let heads = (!http2).then(|| progress.clone());
+        let counted = Counted::new(stream, self.site.counters().clone(), heads);
+        progress.touch();
+        self.serve(TokioIo::new(counted), http2, peer, progress).await;
     }
 
-    async fn serve<I>(&self, io: I, http2: bool, peer: Peer)
+    async fn serve<I>(&self, io: I, http2: bool, peer: Peer, progress: &Arc<Progress>)
     where
         I: hyper::rt::Read + hyper::rt::Write + Unpin + 'static,
     {
         let limits = self.site.limits();
-        let site = self.site.clone();
+        let (site, exchanges) = (self.site.clone(), progress.clone());
         let service = service_fn(move |request: Request<Incoming>| {
-            let site = site.clone();
-            async move { Ok::<_, Infallible>(site.serve(request, peer).await) }
+            let (site, exchange) = (site.clone(), exchanges.begin());
+            async move { Ok::<_, Infallible>(paced(site.serve(request, peer).await, exchange)) }
         });
         if http2 {
             let connection = http2::Builder::new(TokioExecutor::new())
                 .timer(TokioTimer::new())
                 .max_concurrent_streams(limits.requests_per_connection)
                 .max_header_list_size(limits.head.0.try_into().unwrap_or(u32::MAX))
+                .initial_stream_window_size(WINDOWS.0)
+                .initial_connection_window_size(WINDOWS.1)
                 .max_send_buf_size(256 << 10)
                 .keep_alive_interval(limits.timeout)
                 .keep_alive_timeout(limits.timeout)
                 .serve_connection(io, service);
-            self.until_stopped(connection, http2::Connection::graceful_shutdown).await;
+            self.until_over(connection, http2::Connection::graceful_shutdown, progress).await;
         } else {
+            // Slow heads are found by their progress, which tells them from idle connections.
             let connection = http1::Builder::new()
                 .timer(TokioTimer::new())
-                .header_read_timeout(limits.timeout)
+                .header_read_timeout(None)
                 .max_buf_size((limits.head.0 as usize).max(8192))
                 .serve_connection(io, service);
-            self.until_stopped(connection, http1::Connection::graceful_shutdown).await;
+            self.until_over(connection, http1::Connection::graceful_shutdown, progress).await;
         }
     }
 
-    /// Drives a connection until it ends. When the server stops, requests in flight are still answered.
-    async fn until_stopped<C: Future>(&self, connection: C, end: impl FnOnce(Pin<&mut C>)) {
+    /// Drives a connection until it ends, makes no progress, or is idle for too long. In the last case, and when
+    /// the server stops, requests in flight are still answered.
+    async fn until_over<C: Future>(
+        &self,
+        connection: C,
+        end: impl FnOnce(Pin<&mut C>),
+        progress: &Progress,
+    ) {
         let mut connection = pin!(connection);
         let mut stop = self.stop.clone();
         tokio::select! {
             _ = connection.as_mut() => return,
+            over = progress.over(self.site.limits().timeout) => {
+                if over == Over::Slow {
+                    self.site.counters().refuse(Refusal::Slow);
+                    return;
+                }
+            }
             stopped = stop.wait_for(|stop| *stop) => drop(stopped),
         }
         end(connection.as_mut());
-        let _ = connection.await;
+        let _ = timeout(CLOSE, connection).await;
     }
 }
 

@@ -7,16 +7,22 @@
 //! | that of a resource whose media type is a stream's or TIPS's | the service |
 //! | any other | the core |
 
-use super::{Access, Settings};
+use super::{
+    Access, Settings,
+    bodies::full,
+    memory::Memory,
+    places::Places,
+    turns::{Turn, Turns},
+};
 use crate::alto::{
     auth::Gate,
     counters::{Counters, Refusal},
-    error::Problem,
     failure::Failure,
     limits::Limits,
     media, reply,
     resource::{Asker, Method, Request as Asked, Resource},
     tips::{self, Tips},
+    tls::Identity,
     updates::{
         follow::{Answers, Follower},
         graph::MERGE_PATCH,
@@ -30,16 +36,14 @@ use axum::{
         request::Parts, uri::Authority,
     },
 };
-use futures_util::StreamExt;
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use siphasher::sip128::{Hasher128, SipHasher13};
 use std::{
     hash::Hasher,
-    net::IpAddr,
+    net::{IpAddr, SocketAddr},
     sync::Arc,
     time::{Instant, SystemTime},
 };
-use tokio::{sync::Semaphore, time::timeout};
 
 /// Path before the name of a stream's control.
 pub(super) const CONTROL: &str = "/updates/";
@@ -55,10 +59,14 @@ pub(super) struct Site {
     follower: Arc<Follower>,
     settings: Settings,
     gate: Option<Gate>,
-    /// Scheme and host for a client that sends no Host.
-    fallback: String,
+    identity: Arc<Identity>,
     counters: Arc<Counters>,
-    working: Arc<Semaphore>,
+    places: Arc<Places>,
+    memory: Arc<Memory>,
+    /// For answers of the core.
+    turns: Turns,
+    /// For what is to be followed, which is asked one after the other.
+    following: Turns,
 }
 
 /// Whose connection it is.
@@ -66,6 +74,10 @@ pub(super) struct Site {
 pub(super) struct Peer {
     /// From where.
     pub(super) address: IpAddr,
+    /// What it is counted as.
+    pub(super) source: IpAddr,
+    /// The address that it reached.
+    pub(super) local: SocketAddr,
     /// Whether it has shown a certificate of a configured authority.
     pub(super) certified: bool,
 }
@@ -81,8 +93,8 @@ struct Head {
     base: String,
 }
 
-/// Whose request it was, for counting, and the response.
-type Answered = (String, Response<Body>);
+/// An answer: whose request it was, for counting, the response, and the turn in which it was made.
+type Answered = (String, Response<Body>, Option<Turn>);
 
 impl Site {
     pub(super) fn new(
@@ -91,11 +103,35 @@ impl Site {
         follower: Arc<Follower>,
         settings: Settings,
         gate: Option<Gate>,
-        fallback: String,
+        identity: Arc<Identity>,
         counters: Arc<Counters>,
     ) -> Site {
-        let working = Arc::new(Semaphore::new(ANSWERS));
-        Site { streams, tips, follower, settings, gate, fallback, counters, working }
+        let limits = &settings.limits;
+        let places =
+            Places::new(limits.connections, limits.connections_per_source, counters.clone());
+        let memory = Memory::new(limits.memory.0 as usize);
+        let (turns, following) = (Turns::new(ANSWERS), Turns::new(1));
+        Site {
+            streams,
+            tips,
+            follower,
+            settings,
+            gate,
+            identity,
+            counters,
+            places,
+            memory,
+            turns,
+            following,
+        }
+    }
+
+    pub(super) fn places(&self) -> &Arc<Places> {
+        &self.places
+    }
+
+    pub(super) fn memory(&self) -> &Arc<Memory> {
+        &self.memory
     }
 
     pub(super) fn counters(&self) -> &Arc<Counters> {
@@ -124,12 +160,6 @@ impl Site {
         &self.follower
     }
 
-    /// Ends streams and views without a reader.
-    pub(super) fn tidy(&self, now: Instant) {
-        self.streams.tidy(now);
-        self.tips.tidy(now);
-    }
-
     /// Ends all streams and lets all waiting requests go.
     pub(super) fn stop(&self) {
         self.streams.stop();
@@ -140,12 +170,11 @@ impl Site {
     pub(super) async fn serve(&self, request: Request<Incoming>, peer: Peer) -> Response<Body> {
         let (parts, body) = request.into_parts();
         let refused = self.refuse(&parts, peer);
-        let peer = peer.address;
         let head = Head {
             accept: joined(&parts.headers, header::ACCEPT),
             content_type: joined(&parts.headers, header::CONTENT_TYPE),
             if_none_match: joined(&parts.headers, header::IF_NONE_MATCH),
-            base: self.base(&parts.uri, &parts.headers),
+            base: self.base(&parts.uri, &parts.headers, peer),
             path: parts.uri.path().to_owned(),
             method: parts.method,
         };
@@ -154,17 +183,21 @@ impl Site {
         // with a reset (RFC 9113 section 8.1) that such a client takes for no answer.
         let read = match refused {
             Some(response) if is_empty(&parts.headers) => {
-                self.read(&parts.headers, body).await.and(Err(Box::new(response)))
+                self.read(&parts.headers, body, peer).await.and(Err(Box::new(response)))
             }
             Some(response) => Err(Box::new(response)),
-            None => self.read(&parts.headers, body).await,
+            None => self.read(&parts.headers, body, peer).await,
         };
-        let (name, response) = match read {
+        // The turn ends when the answer is in the account of memory.
+        let (name, response, _turn) = match read {
             Ok(body) => self.dispatch(&head, body, peer).await,
-            Err(response) => ("none".to_owned(), *response),
+            Err(response) => ("none".to_owned(), *response, None),
         };
-        let response =
-            if head.method == HttpMethod::HEAD { without_body(response) } else { response };
+        let response = if head.method == HttpMethod::HEAD {
+            without_body(response)
+        } else {
+            self.accounted(response, peer).await
+        };
         self.counters.answered(&name, response.status().as_u16());
         response
     }
@@ -189,74 +222,40 @@ impl Site {
         Some(response)
     }
 
-    /// Scheme and host: as configured, else as the client wrote them.
-    fn base(&self, uri: &Uri, headers: &HeaderMap) -> String {
+    /// Scheme and host: as configured; else as the client wrote them, if the certificate is for that host; else the
+    /// address that the client reached.
+    fn base(&self, uri: &Uri, headers: &HeaderMap, peer: Peer) -> String {
         if !self.settings.base.is_empty() {
             return self.settings.base.clone();
         }
         let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
         let host = uri.authority().map(Authority::as_str).or(host).unwrap_or_default();
         match host.parse::<Authority>() {
-            Ok(host) if !host.as_str().contains('@') => format!("https://{host}"),
-            _ => self.fallback.clone(),
+            Ok(host) if !host.as_str().contains('@') && self.identity.is_for(host.host()) => {
+                format!("https://{host}")
+            }
+            _ => format!("https://{}", peer.local),
         }
     }
 
-    /// The whole body, if it is not too large and comes in time.
-    async fn read(
-        &self,
-        headers: &HeaderMap,
-        body: Incoming,
-    ) -> Result<Bytes, Box<Response<Body>>> {
-        let most = self.limits().body.0 as usize;
-        let too_large = || {
-            self.counters.refuse(Refusal::Body);
-            let problem = Problem::syntax(format!("the body has more than {most} bytes"));
-            Err(Box::new(reply::problem(413, &problem)))
-        };
-        let length = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
-        if length.and_then(|text| text.parse().ok()).is_some_and(|length: usize| length > most) {
-            return too_large();
-        }
-        let mut pieces = Body::new(body).into_data_stream();
-        let all = async {
-            let mut all = Vec::new();
-            while let Some(piece) = pieces.next().await {
-                let Ok(piece) = piece else { return None };
-                if all.len() + piece.len() > most {
-                    return Some(None);
-                }
-                all.extend_from_slice(&piece);
-            }
-            Some(Some(all))
-        };
-        match timeout(self.limits().timeout, all).await {
-            Ok(Some(Some(all))) => Ok(all.into()),
-            Ok(Some(None)) => too_large(),
-            // The connection is gone; this answer is not sent.
-            Ok(None) => Err(Box::new(reply::sentence(400, "The body ended too early."))),
-            Err(_) => {
-                self.counters.refuse(Refusal::Slow);
-                Err(Box::new(reply::sentence(408, "The body did not arrive in time.")))
-            }
-        }
-    }
-
-    async fn dispatch(&self, head: &Head, body: Bytes, peer: IpAddr) -> Answered {
+    async fn dispatch(&self, head: &Head, body: Bytes, peer: Peer) -> Answered {
         let Some(answers) = self.follower.answers() else {
-            return ("none".to_owned(), not_ready());
+            return ("none".to_owned(), not_ready(), None);
         };
         if let Some(token) = head.path.strip_prefix(CONTROL) {
-            return ("control".to_owned(), self.control(&*answers, head, token, &body, peer).await);
+            let response = self.control(&*answers, head, token, &body, peer).await;
+            return ("control".to_owned(), response, None);
         }
         if let Some(rest) = head.path.strip_prefix(VIEWS) {
-            return ("view".to_owned(), self.view(head, rest, &body).await);
+            return ("view".to_owned(), self.view(head, rest, &body, peer).await, None);
         }
         let service = answers
             .resource_at(&head.path)
             .filter(|resource| [service::EVENT_STREAM, tips::TIPS].contains(&resource.media_type));
         match service {
-            Some(service) => (service.id.clone(), self.service(service, head, &body, peer).await),
+            Some(service) => {
+                (service.id.clone(), self.service(service, head, &body, peer).await, None)
+            }
             None => self.core(answers, head, body, peer).await,
         }
     }
@@ -267,18 +266,21 @@ impl Site {
         head: &Head,
         token: &str,
         body: &Bytes,
-        peer: IpAddr,
+        peer: Peer,
     ) -> Response<Body> {
         if let Err(failure) = fits(head, HttpMethod::POST, Some(service::PARAMS), None) {
             return reply::of(failure.response());
         }
         match answers.resource_of(service::EVENT_STREAM) {
-            Some(service) => self.streams.control(service, token, body, peer).await,
+            Some(service) => {
+                let _turn = self.following.take(peer.source).await;
+                self.streams.control(service, token, body, peer.address).await
+            }
             None => reply::of(Failure::NotFound.response()),
         }
     }
 
-    async fn view(&self, head: &Head, rest: &str, body: &Bytes) -> Response<Body> {
+    async fn view(&self, head: &Head, rest: &str, body: &Bytes, peer: Peer) -> Response<Body> {
         let (fit, answer) = match rest.split_once('/') {
             Some((token, "ug")) => {
                 let fit = fits(head, HttpMethod::POST, Some(tips::PARAMS), Some(MERGE_PATCH));
@@ -295,7 +297,7 @@ impl Site {
         match answer {
             Ok((token, edge)) => {
                 let edge = edge.strip_prefix("ug/").unwrap_or(edge);
-                self.tips.edge(token, edge, head.accept.as_deref()).await
+                self.tips.edge(token, edge, head.accept.as_deref(), peer.source).await
             }
             Err(token) => self.tips.next(token, body),
         }
@@ -306,7 +308,7 @@ impl Site {
         service: &Resource,
         head: &Head,
         body: &Bytes,
-        peer: IpAddr,
+        peer: Peer,
     ) -> Response<Body> {
         if let Err(failure) =
             fits(head, HttpMethod::POST, service.accepts, Some(service.media_type))
@@ -314,11 +316,12 @@ impl Site {
             return reply::of(failure.response());
         }
         let base = &head.base;
+        let _turn = self.following.take(peer.source).await;
         if service.media_type == service::EVENT_STREAM {
             let control = format!("{base}{CONTROL}");
-            self.streams.open(service, &control, body, peer).await
+            self.streams.open(service, &control, body, peer.address).await
         } else {
-            self.tips.open(service, &format!("{base}{VIEWS}"), body, peer).await
+            self.tips.open(service, &format!("{base}{VIEWS}"), body, peer.address).await
         }
     }
 
@@ -328,7 +331,7 @@ impl Site {
         answers: Arc<dyn Answers>,
         head: &Head,
         body: Bytes,
-        peer: IpAddr,
+        peer: Peer,
     ) -> Answered {
         let name =
             answers.resource_at(&head.path).map_or("none", |resource| &resource.id).to_owned();
@@ -339,11 +342,12 @@ impl Site {
         };
         let (path, accept, content_type) =
             (head.path.clone(), head.accept.clone(), head.content_type.clone());
-        let Ok(turn) = self.working.clone().acquire_owned().await else {
-            return (name, not_ready());
-        };
+        let turn = self.turns.take(peer.source).await;
+        // No work for an answer that there is no room for.
+        if !self.room(peer).await {
+            return (name, full(), None);
+        }
         let work = tokio::task::spawn_blocking(move || {
-            let _turn = turn;
             panics::point("alto-work");
             let response = answers.respond(&Asked {
                 method,
@@ -351,17 +355,18 @@ impl Site {
                 accept: accept.as_deref(),
                 content_type: content_type.as_deref(),
                 body: &body,
-                asker: Asker { client: peer, now: SystemTime::now() },
+                asker: Asker { client: peer.address, now: SystemTime::now() },
             });
             let tag =
                 (method == Method::Get && response.status == 200).then(|| tag(&response.body));
-            (response, tag)
+            // The turn goes along: the work goes on when the client has gone.
+            (response, tag, turn)
         });
-        let Ok((response, tag)) = work.await else {
+        let Ok((response, tag, turn)) = work.await else {
             let sentence = "The server failed to answer this request: a bug.";
-            return (name, reply::sentence(500, sentence));
+            return (name, reply::sentence(500, sentence), None);
         };
-        (name, with_tag(head, reply::of(response), tag))
+        (name, with_tag(head, reply::of(response), tag), Some(turn))
     }
 }
 
@@ -431,7 +436,6 @@ fn with_tag(head: &Head, mut response: Response<Body>, tag: Option<String>) -> R
 
 /// The head of a response alone, with the length that its body would have.
 fn without_body(mut response: Response<Body>) -> Response<Body> {
-    use hyper::body::Body as _;
     if let Some(length) = response.body().size_hint().exact()
         && response.status() != StatusCode::NOT_MODIFIED
     {

@@ -3,15 +3,20 @@
 //!
 //! ```text
 //! bind() ── sockets, certificate ──▶ start() ──▶ thread "alto": accept ─▶ TLS ─▶ HTTP ─▶ dispatch.rs
-//!   (may need rights)                                              └ limits by source      │   │   │
+//!   (may need rights)                              places.rs, progress.rs, memory.rs       │   │   │
 //!                              threads for blocking work: answers of the core, comparing ◀─┘   │   │
 //!                                              streams of RFC 8895, views of RFC 9569 ◀────────┘───┘
 //! ```
 
+mod bodies;
 mod connection;
+mod counted;
 mod dispatch;
-mod guard;
+mod memory;
+mod places;
+mod progress;
 mod renewal;
+mod turns;
 
 use super::{
     auth::{
@@ -50,10 +55,10 @@ use tokio::{
 pub use renewal::{RenewError, Renewal, Renewed};
 
 /// Connections that the kernel completes before they are accepted.
-const BACKLOG: i32 = 128;
+const BACKLOG: i32 = 1024;
 /// Threads for answering and comparing, beside the one that serves.
 const BLOCKING_THREADS: usize = 3;
-/// How often, at least and at most, streams and views without a reader are searched for.
+/// How often, at least and at most, views without a reader are searched for.
 const TIDY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 /// How long a stop waits for what is in flight.
 const STOP: Duration = Duration::from_secs(5);
@@ -65,8 +70,8 @@ pub struct Settings {
     pub listen: Vec<SocketAddr>,
     /// Where the certificate comes from.
     pub source: Source,
-    /// What goes before paths in URIs, such as `https://alto.example.net:6671`; if it is empty, the host that the
-    /// client asked.
+    /// What goes before paths in URIs, such as `https://alto.example.net:6671`. If it is empty, the host that the
+    /// client asked where the certificate is for it, else the address.
     pub base: String,
     /// Who may ask.
     pub access: Access,
@@ -216,8 +221,6 @@ impl Bound {
         let Bound { settings, listeners, identity, clients, gate } = self;
         let addresses: Vec<_> =
             listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect();
-        let fallback =
-            addresses.first().map_or_else(String::new, |first| format!("https://{first}"));
         let tls = Arc::new(ArcSwap::from_pointee(identity.config(clients)?));
         let counters = Arc::new(Counters::default());
         let bounds = Bounds {
@@ -226,13 +229,14 @@ impl Bound {
         };
         let follower = Arc::new(Follower::new(snapshots, bounds, settings.limits.followed));
         let limits = settings.limits.clone();
+        let identity = Arc::new(identity);
         let site = Arc::new(Site::new(
             Arc::new(Streams::new(follower.clone(), limits.clone(), counters.clone())),
             Arc::new(Tips::new(follower.clone(), limits, counters.clone())),
             follower,
             settings,
             gate,
-            fallback,
+            identity.clone(),
             counters.clone(),
         ));
         let (stopping, stop) = watch::channel(false);
@@ -253,7 +257,6 @@ impl Bound {
             let _ = done.send(());
         };
         panics::thread("alto", serve).map_err(StartError::Thread)?;
-        let identity = Arc::new(identity);
         Ok(Server { addresses, identity, tls, counters, site, stopping, stopped })
     }
 }
@@ -266,7 +269,7 @@ impl Server {
 
     /// What has been done since the start.
     pub fn figures(&self) -> Figures {
-        self.counters.figures()
+        Figures { memory_bytes: self.site.memory().all() as u64, ..self.counters.figures() }
     }
 
     /// How many views are open (RFC 9569).
@@ -318,7 +321,7 @@ async fn run(
     let mut tidy = tokio::time::interval(site.limits().view_idle.clamp(TIDY.0, TIDY.1));
     loop {
         tokio::select! {
-            _ = tidy.tick() => site.tidy(std::time::Instant::now()),
+            _ = tidy.tick() => site.tips().tidy(std::time::Instant::now()),
             stopped = stop.wait_for(|stop| *stop) => {
                 drop(stopped);
                 break;
@@ -327,7 +330,7 @@ async fn run(
     }
     site.stop();
     let end = Instant::now() + STOP;
-    while !connections.all_closed() && Instant::now() < end {
-        connections.one_closed(end).await;
+    while !site.places().are_free() && Instant::now() < end {
+        site.places().one_left(end).await;
     }
 }

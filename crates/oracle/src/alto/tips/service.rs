@@ -4,7 +4,8 @@ use super::params::{self, TipsRequest};
 use crate::alto::{
     counters::{Counters, Refusal},
     error::Problem,
-    limits::Limits,
+    fair::{Holding, gives_way},
+    limits::{Limits, share},
     media, reply,
     resource::Resource,
     updates::{
@@ -17,6 +18,7 @@ use axum::{
     body::Body,
     http::{HeaderValue, Response, header},
 };
+use permits::{Permit, Permits};
 use serde_json::{Value, json};
 use std::{
     collections::HashMap,
@@ -39,6 +41,7 @@ pub struct Tips {
     limits: Limits,
     counters: Arc<Counters>,
     views: Mutex<HashMap<String, Arc<View>>>,
+    polls: Arc<Permits>,
     /// True once the server stops.
     stopping: watch::Sender<bool>,
 }
@@ -48,6 +51,8 @@ struct View {
     /// The last part of its address; never used again.
     token: String,
     followed: Arc<Followed>,
+    /// Who has opened it first; none if its question has no input, so that there are only few such views.
+    source: Option<IpAddr>,
     reading: Mutex<Reading>,
 }
 
@@ -70,13 +75,14 @@ impl View {
 struct Waiting<'a> {
     view: Arc<View>,
     counters: &'a Counters,
+    _permit: Permit,
 }
 
 impl<'a> Waiting<'a> {
-    fn new(view: Arc<View>, counters: &'a Counters) -> Waiting<'a> {
+    fn new(view: Arc<View>, counters: &'a Counters, permit: Permit) -> Waiting<'a> {
         view.reading().waiting += 1;
         counters.polls.up();
-        Waiting { view, counters }
+        Waiting { view, counters, _permit: permit }
     }
 }
 
@@ -93,7 +99,8 @@ impl Tips {
     /// No views yet.
     pub fn new(follower: Arc<Follower>, limits: Limits, counters: Arc<Counters>) -> Tips {
         let (stopping, _) = watch::channel(false);
-        Tips { follower, limits, counters, views: Mutex::default(), stopping }
+        let polls = Permits::new(limits.polls, share(limits.polls));
+        Tips { follower, limits, counters, views: Mutex::default(), polls, stopping }
     }
 
     fn views(&self) -> MutexGuard<'_, HashMap<String, Arc<View>>> {
@@ -132,10 +139,11 @@ impl Tips {
         let followed = match self.follow(service, &request, source).await {
             Ok(followed) => followed,
             Err(refused) => {
-                return unfollowed(refused, "resource-id".to_owned(), &request.resource);
+                let field = "resource-id".to_owned();
+                return unfollowed(refused, field, &request.resource, &self.counters);
             }
         };
-        let Some(view) = self.share(&followed) else {
+        let Some(view) = self.share(&followed, permits::source(source)) else {
             self.counters.refuse(Refusal::Views);
             return reply::later(429, "The limit of views is reached.", RETRY_SECONDS);
         };
@@ -161,27 +169,50 @@ impl Tips {
         }
         let answers = self.follower.answers().ok_or(Refused::NotReady)?;
         let resource = answers.resource(&request.resource).ok_or(Refused::Unknown)?;
-        self.follower.follow(Question::new(resource, request.input.clone(), source)).await
+        let question = Question::new(resource, request.input.clone(), source);
+        self.follower.follow(question, source).await
     }
 
-    /// The view of a followed question, a new one if there is none; none if there are too many.
-    fn share(&self, followed: &Arc<Followed>) -> Option<Arc<View>> {
+    /// The view of a followed question, a new one of `source` if there is none; none if there are too many.
+    fn share(&self, followed: &Arc<Followed>, source: IpAddr) -> Option<Arc<View>> {
         let mut views = self.views();
         if let Some(view) = views.values().find(|view| Arc::ptr_eq(&view.followed, followed)) {
             view.touch();
             return Some(view.clone());
         }
-        if views.len() >= self.limits.views {
+        let own = views.values().filter(|view| view.source == Some(source)).count();
+        if own >= share(self.limits.views) {
             return None;
         }
+        if views.len() >= self.limits.views {
+            let holdings = views.values().filter_map(|view| {
+                let reading = view.reading();
+                Some(Holding {
+                    key: view.token.clone(),
+                    source: view.source?,
+                    idle: reading.waiting == 0,
+                    last: reading.last,
+                })
+            });
+            let victim = gives_way(holdings.collect(), source)?;
+            self.counters.refuse(Refusal::Evicted);
+            views.remove(&victim);
+        }
         let reading = Mutex::new(Reading { last: Instant::now(), waiting: 0 });
-        let view = Arc::new(View { token: token(), followed: followed.clone(), reading });
+        let source = followed.question().input.is_some().then_some(source);
+        let view = Arc::new(View { token: token(), followed: followed.clone(), source, reading });
         views.insert(view.token.clone(), view.clone());
         Some(view)
     }
 
     /// Answers a request for an edge (section 7.2); waits if it is the next one. `path` is `<i>/<j>`.
-    pub async fn edge(&self, token: &str, path: &str, accept: Option<&str>) -> Response<Body> {
+    pub async fn edge(
+        &self,
+        token: &str,
+        path: &str,
+        accept: Option<&str>,
+        source: IpAddr,
+    ) -> Response<Body> {
         let Some(view) = self.view(token) else { return no_view() };
         let Some((from, to)) = edge(path) else { return no_edge(404, path) };
         // Before the graph is read, so that no change is missed.
@@ -200,15 +231,15 @@ impl Tips {
                 Some(Err(Missing::Next)) => {}
             }
             if waiting.is_none() {
-                if self.counters.polls.get() >= self.limits.polls as u64 {
+                let Ok(permit) = self.polls.take(source) else {
                     self.counters.refuse(Refusal::Polls);
                     return reply::later(
                         429,
                         "The limit of waiting requests is reached.",
                         RETRY_SECONDS,
                     );
-                }
-                waiting = Some(Waiting::new(view.clone(), &self.counters));
+                };
+                waiting = Some(Waiting::new(view.clone(), &self.counters, permit));
             }
             let stopped = tokio::select! {
                 changed = generation.changed() => changed.is_err(),

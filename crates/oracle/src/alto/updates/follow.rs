@@ -6,6 +6,7 @@
 
 use super::graph::{Bounds, Encoding, Graph};
 use crate::alto::{
+    limits::share,
     media,
     resource::{Asker, Method, Request, Resource, Response},
 };
@@ -100,6 +101,8 @@ fn names_both_sides(input: &str) -> bool {
 pub struct Followed {
     question: Question,
     rank: usize,
+    /// Who has asked it first; none if it has no input, so that there are only few such questions.
+    source: Option<IpAddr>,
     graph: Mutex<Result<Graph, String>>,
 }
 
@@ -121,7 +124,8 @@ impl Followed {
 
     /// Asks again; a resource that is gone, or does not answer as it did, ends the graph. Readers of
     /// the graph do not wait.
-    fn refresh(&self, answers: &dyn Answers) {
+    /// The graph may keep `bytes` from now on.
+    fn refresh(&self, answers: &dyn Answers, bytes: usize) {
         let Ok(base) = self.graph().as_ref().map(Graph::base) else { return };
         let next = match self.question.ask(answers) {
             Some(response) if response.status == 200 => {
@@ -134,7 +138,10 @@ impl Followed {
         };
         let mut graph = self.graph();
         match (next, graph.as_mut()) {
-            (Ok(Some(next)), Ok(graph)) => graph.take(next),
+            (Ok(Some(next)), Ok(graph)) => {
+                graph.set_bytes(bytes);
+                graph.take(next);
+            }
             (Err(sentence), _) => *graph = Err(sentence),
             _ => {}
         }
@@ -154,7 +161,7 @@ pub enum Refused {
     NotReady,
     /// There is no such resource.
     Unknown,
-    /// As many are followed as may be.
+    /// As many are followed as may be, in all or for this source.
     Full,
     /// The resource answers like this: its input is missing or wrong.
     Answer(Response),
@@ -172,7 +179,8 @@ pub struct Follower {
 }
 
 impl Follower {
-    /// Follows nothing yet; at most `most` questions, each within `bounds`.
+    /// Follows nothing yet; at most `most` questions with input, each with the versions and all with the bytes
+    /// in `bounds`.
     pub fn new(current: Current, bounds: Bounds, most: usize) -> Follower {
         let (generation, _) = watch::channel(0);
         Follower {
@@ -209,20 +217,26 @@ impl Follower {
         self.len() == 0
     }
 
-    /// Follows a question from now on, together with who follows it already.
+    /// Follows a question of `client` from now on, together with who follows it already.
     ///
     /// # Errors
     ///
     /// It cannot be answered, or too many are followed.
-    pub async fn follow(&self, question: Question) -> Result<Arc<Followed>, Refused> {
+    pub async fn follow(
+        &self,
+        question: Question,
+        client: IpAddr,
+    ) -> Result<Arc<Followed>, Refused> {
+        let source = permits::source(client);
         let turn = self.turn.clone().lock_owned().await;
         let answers = self.answers().ok_or(Refused::NotReady)?;
-        if let Some(followed) = self.find(&question)? {
+        if let Some(followed) = self.find(&question, source)? {
             return Ok(followed);
         }
         let bounds = self.bounds;
         // The turn goes along: a client that gives up meanwhile does not end the asking.
-        let asked = tokio::task::spawn_blocking(move || (begin(question, &*answers, bounds), turn));
+        let asked =
+            tokio::task::spawn_blocking(move || (begin(question, source, &*answers, bounds), turn));
         // A panic in there is a fault of the server; the client gets status 503.
         let (begun, turn) = asked.await.map_err(|_| Refused::NotReady)?;
         let followed = Arc::new(begun?);
@@ -233,7 +247,7 @@ impl Follower {
     }
 
     /// The question if it is followed already and still answered; refuses one that is too many.
-    fn find(&self, question: &Question) -> Result<Option<Arc<Followed>>, Refused> {
+    fn find(&self, question: &Question, source: IpAddr) -> Result<Option<Arc<Followed>>, Refused> {
         let mut known = self.known();
         known.retain(|_, followed| followed.strong_count() > 0);
         let found = known.get(question).and_then(Weak::upgrade);
@@ -241,7 +255,25 @@ impl Follower {
             return Ok(Some(found));
         }
         known.remove(question);
-        if known.len() >= self.most { Err(Refused::Full) } else { Ok(None) }
+        if question.input.is_some() && !self.has_room(&known, source) {
+            return Err(Refused::Full);
+        }
+        Ok(None)
+    }
+
+    /// Whether one more question with input may be followed: by number and by bytes, in all and for its source.
+    fn has_room(&self, known: &HashMap<Question, Weak<Followed>>, source: IpAddr) -> bool {
+        let (mut all, mut own) = ((0, 0), (0, 0));
+        for followed in known.values().filter_map(Weak::upgrade) {
+            let Some(first) = followed.source else { continue };
+            let bytes = followed.graph().as_ref().map_or(0, Graph::bytes);
+            all = (all.0 + 1, all.1 + bytes);
+            if first == source {
+                own = (own.0 + 1, own.1 + bytes);
+            }
+        }
+        let (most, bytes) = (self.most, self.bounds.bytes);
+        all.0 < most && all.1 < bytes && own.0 < share(most) && own.1 < share(bytes)
     }
 
     /// Keeps the graphs up to date until there are no more maps to come. After each round it rests as long as the
@@ -254,10 +286,11 @@ impl Follower {
             let Some(answers) = current.borrow_and_update().clone() else { continue };
             let mut all: Vec<_> = self.known().values().filter_map(Weak::upgrade).collect();
             all.sort_by_key(|followed| followed.rank);
+            let each = self.bounds.bytes / all.len().max(1);
             let round = tokio::task::spawn_blocking(move || {
                 let _turn = turn;
                 for followed in all {
-                    followed.refresh(&*answers);
+                    followed.refresh(&*answers, each);
                 }
             });
             if round.await.is_err() {
@@ -272,7 +305,12 @@ impl Follower {
 }
 
 /// Asks a question for the first time.
-fn begin(question: Question, answers: &dyn Answers, bounds: Bounds) -> Result<Followed, Refused> {
+fn begin(
+    question: Question,
+    source: IpAddr,
+    answers: &dyn Answers,
+    bounds: Bounds,
+) -> Result<Followed, Refused> {
     let resource = answers.resource(&question.resource).ok_or(Refused::Unknown)?;
     let response = question.ask(answers).ok_or(Refused::Unknown)?;
     if response.status != 200 {
@@ -282,7 +320,8 @@ fn begin(question: Question, answers: &dyn Answers, bounds: Bounds) -> Result<Fo
     let rank = rank(answers, &question.resource, DEPTH);
     let graph = Graph::new(resource.media_type, encoding, bounds, response.into_bytes())
         .map_err(|_| Refused::Unknown)?;
-    Ok(Followed { question, rank, graph: Mutex::new(Ok(graph)) })
+    let source = question.input.is_some().then_some(source);
+    Ok(Followed { question, rank, source, graph: Mutex::new(Ok(graph)) })
 }
 
 /// The encoding of changes of a resource. Only network maps have long arrays (RFC 8895 section 9.1).

@@ -194,6 +194,11 @@ impl Graph {
         Ok(changed)
     }
 
+    /// Changes how many bytes may be kept, from the next version on.
+    pub fn set_bytes(&mut self, bytes: usize) {
+        self.bounds.bytes = bytes;
+    }
+
     /// Takes over a version that was compared with the last one.
     pub fn take(&mut self, next: Next) {
         let cut = next.change.is_none();

@@ -12,6 +12,7 @@ use super::{
 use crate::alto::{
     counters::{Counters, Refusal},
     error::Problem,
+    fair::{Holding, gives_way},
     limits::Limits,
     reply,
     resource::Resource,
@@ -46,12 +47,11 @@ pub struct Streams {
 }
 
 struct Stream {
+    begun: Instant,
     session: Mutex<Session>,
     /// Notified when a control request has changed the session.
     changed: Notify,
     source: IpAddr,
-    /// When the connection last took something.
-    read: Mutex<Instant>,
 }
 
 impl Stream {
@@ -62,10 +62,6 @@ impl Stream {
     fn end(&self, description: &str) {
         self.session().end(description);
         self.changed.notify_one();
-    }
-
-    fn read(&self) -> MutexGuard<'_, Instant> {
-        self.read.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -110,10 +106,10 @@ impl Streams {
             return self.full();
         }
         let stream = Arc::new(Stream {
+            begun: Instant::now(),
             session: Mutex::new(session),
             changed: Notify::new(),
-            source,
-            read: Mutex::new(Instant::now()),
+            source: permits::source(source),
         });
         self.streams().insert(token.clone(), stream.clone());
         self.counters.streams.up();
@@ -140,10 +136,31 @@ impl Streams {
         response
     }
 
-    fn has_room(&self, source: IpAddr) -> bool {
+    /// Whether `client` may open a stream; if all are open, one of another source may have to end for it.
+    fn has_room(&self, client: IpAddr) -> bool {
+        let source = permits::source(client);
         let streams = self.streams();
         let own = streams.values().filter(|stream| stream.source == source).count();
-        streams.len() < self.limits.streams && own < self.limits.streams_per_source
+        if own >= self.limits.streams_per_source {
+            return false;
+        }
+        if streams.len() < self.limits.streams {
+            return true;
+        }
+        let holdings = streams.iter().map(|(token, stream)| Holding {
+            key: token.clone(),
+            source: stream.source,
+            idle: false,
+            last: stream.begun,
+        });
+        let victim = gives_way(holdings.collect(), source);
+        let victim = victim.and_then(|token| Some((streams.get(&token).cloned()?, token)));
+        drop(streams);
+        let Some((stream, token)) = victim else { return false };
+        self.counters.refuse(Refusal::Evicted);
+        stream.end("it makes room for other clients");
+        self.close(&token);
+        true
     }
 
     fn full(&self) -> Response<Body> {
@@ -217,7 +234,9 @@ impl Streams {
             let followed = self.follow_one(service, add, source).await;
             adds.push((
                 add.clone(),
-                followed.map_err(|why| Box::new(unfollowed(why, field(), &add.resource)))?,
+                followed.map_err(|why| {
+                    Box::new(unfollowed(why, field(), &add.resource, &self.counters))
+                })?,
             ));
         }
         Ok(adds)
@@ -234,25 +253,7 @@ impl Streams {
         }
         let answers = self.follower.answers().ok_or(Unfollowed::NotReady)?;
         let resource = answers.resource(&add.resource).ok_or(Unfollowed::Unknown)?;
-        self.follower.follow(Question::new(resource, add.input.clone(), source)).await
-    }
-
-    /// Ends streams whose clients have not read for long; called now and then.
-    pub fn tidy(&self, now: Instant) {
-        let stalled: Vec<_> = self
-            .streams()
-            .iter()
-            .filter(|(_, stream)| {
-                now.saturating_duration_since(*stream.read())
-                    > self.limits.keep_alive + self.limits.timeout
-            })
-            .map(|(token, stream)| (token.clone(), stream.clone()))
-            .collect();
-        for (token, stream) in stalled {
-            stream.end("the client did not read");
-            self.counters.refuse(Refusal::Stalled);
-            self.close(&token);
-        }
+        self.follower.follow(Question::new(resource, add.input.clone(), source), source).await
     }
 
     /// Ends all streams, each with a closing event.
@@ -274,6 +275,7 @@ pub(in crate::alto) fn unfollowed(
     why: Unfollowed,
     field: String,
     resource: &str,
+    counters: &Counters,
 ) -> Response<Body> {
     match why {
         Unfollowed::Unknown => {
@@ -282,6 +284,7 @@ pub(in crate::alto) fn unfollowed(
         Unfollowed::Answer(answer) => reply::of(answer),
         Unfollowed::NotReady => not_ready(),
         Unfollowed::Full => {
+            counters.refuse(Refusal::Followed);
             reply::later(503, "The limit of followed resources is reached.", RETRY_SECONDS)
         }
     }
@@ -310,7 +313,6 @@ struct Sender {
 impl Sender {
     /// The next bytes, once there are any; none at the end of the stream.
     async fn next(&mut self) -> Option<Bytes> {
-        *self.stream.read() = Instant::now();
         loop {
             if let Some(piece) = self.pieces.as_mut().and_then(Iterator::next) {
                 return Some(piece);

@@ -1,10 +1,10 @@
 //! An HTTPS client for the tests, over HTTP/2 or HTTP/1.1.
 
 use axum::{
-    body::{Body, BodyDataStream},
+    body::{Body, BodyDataStream, Bytes},
     http::{HeaderMap, Request},
 };
-use futures_util::StreamExt;
+use futures_util::{Stream, StreamExt};
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::{
@@ -14,8 +14,18 @@ use rustls::{
     version::{TLS12, TLS13},
 };
 use serde_json::Value;
-use std::{collections::BTreeMap, error::Error, net::SocketAddr, sync::Arc, time::Duration};
-use tokio::{net::TcpStream, time::timeout};
+use std::{
+    collections::BTreeMap,
+    error::Error,
+    io,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
+use tokio::{
+    net::{TcpSocket, TcpStream},
+    time::timeout,
+};
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
 /// No test waits longer than this for anything.
@@ -71,6 +81,17 @@ pub(crate) async fn tls_as(
     newest: bool,
     shown: Option<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)>,
 ) -> Result<TlsStream<TcpStream>, Box<dyn Error>> {
+    tls_over(TcpStream::connect(address).await?, trusted, alpn, newest, shown).await
+}
+
+/// The same over a TCP connection that exists.
+pub(crate) async fn tls_over(
+    stream: TcpStream,
+    trusted: &[u8],
+    alpn: &str,
+    newest: bool,
+    shown: Option<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)>,
+) -> Result<TlsStream<TcpStream>, Box<dyn Error>> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(trusted) {
         roots.add(certificate?)?;
@@ -84,7 +105,6 @@ pub(crate) async fn tls_as(
         None => config.with_no_client_auth(),
     };
     config.alpn_protocols = vec![alpn.as_bytes().to_vec()];
-    let stream = TcpStream::connect(address).await?;
     let name = "localhost".try_into()?;
     Ok(timeout(TIMEOUT, TlsConnector::from(Arc::new(config)).connect(name, stream)).await??)
 }
@@ -95,8 +115,27 @@ impl Client {
         trusted: &[u8],
         http2: bool,
     ) -> Result<Client, Box<dyn Error>> {
+        Client::over(TcpStream::connect(address).await?, trusted, http2).await
+    }
+
+    /// A client with another address of its own.
+    pub(crate) async fn from(
+        source: IpAddr,
+        address: SocketAddr,
+        trusted: &[u8],
+    ) -> Result<Client, Box<dyn Error>> {
+        let socket = TcpSocket::new_v4()?;
+        socket.bind((source, 0).into())?;
+        Client::over(socket.connect(address).await?, trusted, true).await
+    }
+
+    async fn over(
+        stream: TcpStream,
+        trusted: &[u8],
+        http2: bool,
+    ) -> Result<Client, Box<dyn Error>> {
         let alpn = if http2 { "h2" } else { "http/1.1" };
-        let io = TokioIo::new(tls(address, trusted, alpn, true).await?);
+        let io = TokioIo::new(tls_over(stream, trusted, alpn, true, None).await?);
         if http2 {
             let (sender, connection) = http2::handshake(TokioExecutor::new(), io).await?;
             tokio::spawn(connection);
@@ -140,6 +179,18 @@ impl Client {
         };
         let (head, body) = response.into_parts();
         Ok((head.status.as_u16(), head.headers, Body::new(body).into_data_stream()))
+    }
+
+    /// Sends a body of pieces over HTTP/2, and returns the status.
+    pub(crate) async fn upload(
+        &mut self,
+        path: &str,
+        pieces: impl Stream<Item = io::Result<Bytes>> + Send + 'static,
+    ) -> Option<u16> {
+        let Client::Two(sender) = self else { panic!("a client over HTTP/2") };
+        let request = Request::post(format!("https://localhost{path}"));
+        let request = request.body(Body::from_stream(pieces)).expect("a request");
+        Some(sender.send_request(request).await.ok()?.status().as_u16())
     }
 
     pub(crate) async fn request(

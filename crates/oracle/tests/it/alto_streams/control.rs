@@ -12,8 +12,13 @@ use oracle::alto::{
     },
 };
 use serde_json::{Value, json};
-use std::{net::Ipv4Addr, sync::Arc};
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    sync::Arc,
+};
 use tokio::sync::watch;
+
+const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 struct Bench {
     maps: watch::Sender<Option<Arc<dyn Answers>>>,
@@ -25,7 +30,7 @@ impl Bench {
         let first: Option<Arc<dyn Answers>> = Some(Arc::new(Fake::new()));
         let (maps, current) = watch::channel(first);
         let bounds = Bounds { versions: 16, bytes: 1 << 20 };
-        let follower = Arc::new(Follower::new(current, bounds, 8));
+        let follower = Arc::new(Follower::new(current, bounds, 64));
         tokio::spawn(follower.clone().run());
         Bench { maps, follower }
     }
@@ -38,8 +43,9 @@ impl Bench {
         for add in adds {
             let answers = self.follower.answers().expect("maps");
             let resource = answers.resource(&add.resource).expect("a resource");
-            let question = Question::new(resource, add.input.clone(), Ipv4Addr::LOCALHOST.into());
-            followed.push((add.clone(), self.follower.follow(question).await.expect("followed")));
+            let question = Question::new(resource, add.input.clone(), CLIENT);
+            let asked = self.follower.follow(question, CLIENT).await.expect("followed");
+            followed.push((add.clone(), asked));
         }
         followed
     }

@@ -22,6 +22,8 @@ pub(crate) struct Fake {
     resources: Vec<Resource>,
     pub(crate) network_map: Value,
     pub(crate) cost_map: Value,
+    /// How many bytes `/large` answers with, made anew for each request as a filtered map is.
+    pub(crate) large: usize,
 }
 
 pub(crate) const NETWORK_MAP: &str = "net";
@@ -46,6 +48,7 @@ impl Fake {
                 resource("pull", tips::TIPS, Some(tips::PARAMS), &followed),
                 resource("unrelated", media::COST_MAP, None, &[]),
             ],
+            large: 0,
             network_map: json!({
                 "meta": { "vtag": { "resource-id": "net", "tag": "t1" } },
                 "network-map": {
@@ -134,6 +137,7 @@ impl Answers for Fake {
             "/net" => (media::NETWORK_MAP, &self.network_map),
             "/costs" => (media::COST_MAP, &self.cost_map),
             "/filtered" if request.method == Method::Post => return self.filtered(request.body),
+            "/large" => return Response::ok(media::COST_MAP, vec![b' '; self.large]),
             "/panic" => panic!("as the test asks for"),
             _ => return Failure::NotFound.response(),
         };
@@ -163,20 +167,25 @@ impl Served {
 
     /// One that has no maps yet.
     pub(crate) fn empty(limits: Limits) -> Served {
-        Served::with(limits, Access::default())
+        Served::with(limits, Access::default(), Ipv4Addr::LOCALHOST)
+    }
+
+    /// One that listens on an address.
+    pub(crate) fn at(address: Ipv4Addr, limits: Limits) -> Served {
+        Served::with(limits, Access::default(), address)
     }
 
     /// One for some clients only.
     pub(crate) fn guarded(access: Access) -> Served {
-        let served = Served::with(Limits::default(), access);
+        let served = Served::with(Limits::default(), access, Ipv4Addr::LOCALHOST);
         served.publish(Fake::new());
         served
     }
 
-    fn with(limits: Limits, access: Access) -> Served {
+    fn with(limits: Limits, access: Access, address: Ipv4Addr) -> Served {
         let folder = tempfile::tempdir().expect("a folder");
         let settings = Settings {
-            listen: vec![(Ipv4Addr::LOCALHOST, 0).into()],
+            listen: vec![(address, 0).into()],
             source: Source::SelfMade {
                 directory: folder.path().to_owned(),
                 names: vec!["localhost".to_owned()],
@@ -204,6 +213,12 @@ impl Served {
     /// A client over HTTP/2.
     pub(crate) async fn client(&self) -> Client {
         Client::connect(self.server.addresses()[0], &self.trusted(), true).await.expect("TLS")
+    }
+
+    /// A client over HTTP/2 from another address.
+    pub(crate) async fn client_from(&self, host: u8) -> Client {
+        let address = self.server.addresses()[0];
+        Client::from([127, 0, 0, host].into(), address, &self.trusted()).await.expect("TLS")
     }
 
     /// A client over HTTP/1.1.

@@ -17,6 +17,8 @@ use std::{
 };
 use tokio::sync::watch;
 
+const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
 /// Maps that answer when the test lets them.
 struct Held {
     maps: Fake,
@@ -49,10 +51,10 @@ async fn maps_that_come_while_a_question_is_asked() {
     let mut rounds = follower.generation();
     tokio::spawn(follower.clone().run());
     let resource = held.resource(COST_MAP).expect("a cost map");
-    let question = Question::new(resource, None, IpAddr::V4(Ipv4Addr::LOCALHOST));
+    let question = Question::new(resource, None, CLIENT);
     let following = tokio::spawn({
         let follower = follower.clone();
-        async move { follower.follow(question).await }
+        async move { follower.follow(question, CLIENT).await }
     });
     eventually("the question is asked", || held.asked.load(Ordering::Acquire)).await;
 

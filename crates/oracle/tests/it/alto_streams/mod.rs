@@ -2,10 +2,10 @@
 //! TIPS (RFC 9569): the logic alone, and from a client's side.
 
 mod access;
-mod client;
+pub(crate) mod client;
 mod control;
 mod entities;
-mod fake;
+pub(crate) mod fake;
 mod follow;
 mod graph;
 mod network;

@@ -5,7 +5,9 @@ use crate::alto_streams::{
     fake::{Fake, Served, eventually},
 };
 use config::Size;
-use oracle::alto::{limits::Limits, updates::service::PARAMS};
+use futures_util::StreamExt;
+use oracle::alto::{limits::Limits, tips, updates::service::PARAMS};
+use serde_json::json;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -104,7 +106,7 @@ async fn slow_clients() {
         slowest.read_to_end(&mut none)
     );
     assert!(line.starts_with("HTTP/1.1 408"));
-    assert_eq!(served.refused("slow"), 1);
+    eventually("body and head are counted", || served.refused("slow") == 2).await;
     eventually("the handshake is given up", || served.refused("handshake") == 1).await;
 }
 
@@ -129,6 +131,115 @@ async fn a_client_that_does_not_read() {
     eventually("the stream is open", || served.server.figures().streams_open == 1).await;
     eventually("the stream is given up", || served.server.figures().streams_open == 0).await;
     eventually("the connection is closed", || served.server.figures().connections_open == 0).await;
+}
+
+/// A connection on which nothing is asked any more ends, and is not counted as slow; one that waits for an answer
+/// goes on.
+#[tokio::test]
+async fn idle_connections() {
+    let served = Served::new(Limits { timeout: TIMEOUT, ..Limits::default() });
+    let (mut one, mut two) = (served.client().await, served.old_client().await);
+    let _silent = raw(&served).await;
+    let mut waiting = served.client().await;
+    let view = json!({ "resource-id": "costs" });
+    let reply = waiting.post("/pull", tips::PARAMS, &view).await.json();
+    let uri = reply["tips-view-uri"].as_str().expect("an address").to_owned();
+    let path = format!("/{}/ug/1/2", uri.splitn(4, '/').nth(3).expect("a path"));
+    let waits = tokio::spawn(async move { waiting.get(&path).await });
+    for client in [&mut one, &mut two] {
+        assert_eq!(client.get("/net").await.status, 200);
+    }
+    eventually("idle connections end", || served.server.figures().connections_open == 1).await;
+    assert_eq!(served.refused("slow"), 0);
+    served.publish(Fake::new().with_cost(7));
+    assert_eq!(waits.await.expect("a reply").status, 200);
+}
+
+/// A client that takes nothing of its answer loses its connection, and the answer is freed.
+#[tokio::test]
+async fn answers_that_are_not_taken() {
+    let served = Served::new(Limits { timeout: TIMEOUT, ..Limits::default() });
+    let mut large = Fake::new();
+    large.large = 16 << 20;
+    served.publish(large);
+    let mut one = raw(&served).await;
+    one.write_all(b"GET /large HTTP/1.1\r\nhost: a\r\n\r\n").await.expect("sent");
+    let mut two = served.client().await;
+    // Its window is smaller than the answer, and nobody reads.
+    let _unread = two.send("GET", "/large", &[], "").await.expect("a head");
+    eventually("both answers wait", || served.server.figures().memory_bytes == 32 << 20).await;
+    eventually("they are given up", || served.server.figures().memory_bytes == 0).await;
+    eventually("the connections end", || served.server.figures().connections_open == 0).await;
+    assert_eq!(served.refused("slow"), 2);
+}
+
+/// Bodies that wait are limited for each source, with 503; what one held is free when its client has gone.
+#[tokio::test]
+async fn bodies_that_wait() {
+    let served = Served::new(Limits { memory: Size(800), ..Limits::default() });
+    let mut slow = raw(&served).await;
+    let head = "POST /stream HTTP/1.1\r\nhost: a\r\ncontent-length: 101\r\n\r\n".to_owned();
+    slow.write_all((head + &"x".repeat(100)).as_bytes()).await.expect("sent");
+    eventually("the source has used its share", || served.server.figures().memory_bytes == 100)
+        .await;
+    let mut client = served.client().await;
+    let reply = client.request("POST", "/stream", &[("content-type", PARAMS)], "{}").await;
+    assert_eq!((reply.status, reply.header("retry-after")), (503, "1"));
+    assert_eq!(client.get("/net").await.status, 503, "there is no room for the answer");
+    assert_eq!(served.refused("memory"), 2);
+    let mut other = served.client_from(2).await;
+    assert_eq!(other.get("/net").await.status, 200);
+    drop(slow);
+    eventually("nothing is in use", || served.server.figures().memory_bytes == 0).await;
+    assert_eq!(client.get("/net").await.status, 200);
+}
+
+/// A source that uses all memory gives way to one that uses less.
+#[tokio::test]
+async fn memory_is_shared_fairly() {
+    let served = Served::new(Limits { memory: Size(800), ..Limits::default() });
+    let mut slow = Vec::new();
+    for host in 2..10 {
+        let mut client = served.client_from(host).await;
+        let body = futures_util::stream::iter([Ok::<_, std::io::Error>(vec![b'x'; 100].into())])
+            .chain(futures_util::stream::pending());
+        slow.push(tokio::spawn(async move { client.upload("/stream", body).await }));
+    }
+    eventually("all memory is used", || served.server.figures().memory_bytes == 800).await;
+    let mut client = served.client().await;
+    assert_eq!(client.get("/net").await.status, 200);
+    assert_eq!(served.refused("evicted"), 1);
+    eventually("one upload has ended", || slow.iter().any(|upload| upload.is_finished())).await;
+    eventually("the others go on", || served.server.figures().memory_bytes == 700).await;
+}
+
+/// What a client writes as its host is only believed if the certificate is for it.
+#[tokio::test]
+async fn hosts_of_others() {
+    let served = Served::new(Limits::default());
+    let address = served.server.addresses()[0];
+    let own = format!("localhost:{}", address.port());
+    for (host, base) in [
+        ("evil.example", address.to_string()),
+        ("user@localhost", address.to_string()),
+        ("192.0.2.1", address.to_string()),
+        ("localhost", "localhost".to_owned()),
+        (&own, own.clone()),
+    ] {
+        let mut client = raw(&served).await;
+        let body = r#"{"resource-id":"costs"}"#;
+        let request = format!(
+            "POST /pull HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\ncontent-type: {}\r\n\
+             content-length: {}\r\n\r\n{body}",
+            tips::PARAMS,
+            body.len()
+        );
+        client.write_all(request.as_bytes()).await.expect("sent");
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).await.expect("an answer");
+        assert!(answer.contains(&format!("\"https://{base}/tips/")), "{host}: {answer}");
+        assert!(!answer.contains("evil") && !answer.contains("192.0.2.1"));
+    }
 }
 
 /// Connections are limited by source; one that ends makes room.

@@ -132,6 +132,28 @@ async fn too_many_streams() {
     client.stream(&body).await.control_uri().await;
 }
 
+/// Where addresses together have all streams, the one with the most gives way: its oldest stream ends in order.
+#[tokio::test]
+async fn streams_are_shared_fairly() {
+    let limits = Limits { streams: 3, streams_per_source: 2, ..Limits::default() };
+    let served = Served::new(limits);
+    let (mut one, mut two) = (served.client_from(2).await, served.client_from(3).await);
+    let body = json!({ "add": { "a": { "resource-id": NETWORK_MAP } } });
+    let mut oldest = one.stream(&body).await;
+    let _newer = one.stream(&body).await;
+    let _only = two.stream(&body).await;
+    assert_eq!(two.post("/stream", PARAMS, &body).await.status, 503);
+    let mut newcomer = served.client_from(4).await;
+    newcomer.stream(&body).await.control_uri().await;
+    assert_eq!((served.refused("evicted"), served.refused("streams")), (1, 1));
+    oldest.control_uri().await;
+    while let Some(event) = oldest.next().await {
+        if event.id.is_empty() {
+            assert_eq!(event.data["description"], "it makes room for other clients");
+        }
+    }
+}
+
 /// Section 6.8: a comment keeps a quiet stream open.
 #[tokio::test]
 async fn a_quiet_stream_has_comments() {

@@ -4,6 +4,7 @@ use crate::alto_streams::{
     client::Client,
     fake::{COST_MAP, FILTERED, Fake, NETWORK_MAP, Served, eventually},
 };
+use config::Size;
 use oracle::alto::{limits::Limits, tips::PARAMS};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -212,6 +213,66 @@ async fn too_many_views_and_polls() {
     assert_eq!((served.refused("views"), served.refused("polls")), (1, 1));
     served.publish(Fake::new().with_cost(7));
     assert_eq!(waits.await.expect("a reply").status, 200);
+}
+
+/// One address cannot open all views, follow all resources or wait for all updates; where addresses together have
+/// all views, the one with the most gives way with the view that has been idle for longest.
+#[tokio::test]
+async fn shares_of_addresses() {
+    let filtered = |host: u8, row: u8| {
+        let row = format!("PID{row}");
+        json!({ "resource-id": FILTERED, "input": { "rows": [row], "host": host } })
+    };
+    let served = Served::new(Limits { views: 16, polls: 8, ..Limits::default() });
+    let mut paths = Vec::new();
+    for host in 2..10 {
+        let mut client = served.client_from(host).await;
+        for row in 0..2 {
+            paths.push(open(&mut client, &filtered(host, row)).await.0);
+        }
+        let reply = client.post("/pull", PARAMS, &filtered(host, 2)).await;
+        assert_eq!((reply.status, reply.header("retry-after")), (429, "30"));
+        // Those that it has are answered again.
+        assert_eq!(open(&mut client, &filtered(host, 1)).await.0, paths[paths.len() - 1]);
+    }
+    assert_eq!((served.refused("views"), served.server.views()), (8, 16));
+    let mut waiting = served.client_from(2).await;
+    let edge = format!("{}/ug/1/2", paths[0]);
+    let waits = tokio::spawn(async move { waiting.get(&edge).await });
+    eventually("the request waits", || served.server.figures().polls_open == 1).await;
+    let mut client = served.client_from(2).await;
+    assert_eq!(client.get(&format!("{}/ug/1/2", paths[1])).await.status, 429);
+
+    let mut newcomer = served.client_from(10).await;
+    open(&mut newcomer, &filtered(10, 0)).await;
+    assert_eq!((served.refused("evicted"), served.server.views()), (1, 16));
+    let mut gone = Vec::new();
+    for path in &paths {
+        if newcomer
+            .post(&format!("{path}/ug"), PARAMS, &json!({ "resource-id": FILTERED }))
+            .await
+            .status
+            == 404
+        {
+            gone.push(path);
+        }
+    }
+    assert_eq!(gone, [&paths[2]], "the idle one that was read least lately");
+    waits.abort();
+
+    for limits in [
+        Limits { followed: 8, ..Limits::default() },
+        Limits { versions_size: Size(64), ..Limits::default() },
+    ] {
+        let served = Served::new(limits);
+        let mut one = served.client_from(2).await;
+        open(&mut one, &filtered(2, 1)).await;
+        let reply = one.post("/pull", PARAMS, &filtered(2, 2)).await;
+        assert_eq!((reply.status, reply.header("retry-after")), (503, "30"));
+        assert_eq!(served.refused("followed"), 1);
+        // What has no input is shared by all and followed in any case.
+        open(&mut one, &json!({ "resource-id": COST_MAP })).await;
+    }
 }
 
 /// Section 4.1: an idle view is closed, one that is waited at is not; the address of a closed one is
