@@ -38,7 +38,6 @@ pub mod counters;
 mod directory;
 pub mod error;
 pub mod failure;
-mod fair;
 mod input;
 pub mod limits;
 mod maps;

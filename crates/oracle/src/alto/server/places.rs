@@ -1,12 +1,9 @@
 //! Places for connections, in all and for each source. When all are taken, a newcomer may get one of another
-//! source, whose connection then ends (fair.rs).
+//! source, whose connection then ends ([`gives_way`]).
 
 use super::progress::Progress;
-use crate::alto::{
-    counters::{Counters, Refusal},
-    fair::{Holding, gives_way},
-};
-use permits::Full;
+use crate::alto::counters::{Counters, Refusal};
+use permits::{Full, Holding, gives_way};
 use std::{
     collections::HashMap,
     net::IpAddr,

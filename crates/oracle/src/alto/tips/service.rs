@@ -4,7 +4,6 @@ use super::params::{self, TipsRequest};
 use crate::alto::{
     counters::{Counters, Refusal},
     error::Problem,
-    fair::{Holding, gives_way},
     limits::{Limits, share},
     media, reply,
     resource::Resource,
@@ -18,7 +17,7 @@ use axum::{
     body::Body,
     http::{HeaderValue, Response, header},
 };
-use permits::{Permit, Permits};
+use permits::{Holding, Permit, Permits, gives_way};
 use serde_json::{Value, json};
 use std::{
     collections::HashMap,

@@ -12,7 +12,6 @@ use super::{
 use crate::alto::{
     counters::{Counters, Refusal},
     error::Problem,
-    fair::{Holding, gives_way},
     limits::Limits,
     reply,
     resource::Resource,
@@ -22,6 +21,7 @@ use axum::{
     http::{HeaderValue, Response, header},
 };
 use futures_util::stream;
+use permits::{Holding, gives_way};
 use std::{
     collections::{HashMap, VecDeque},
     convert::Infallible,
