@@ -13,8 +13,8 @@ mod target;
 mod tests;
 
 pub use check::{
-    DELAY, LONGEST, LONGEST_LEASE, LONGEST_THROUGHPUT, MAX_RATE, MIN_BANDWIDTH, OVERHEAD, PING,
-    THROUGHPUT, UNMEASURED,
+    DELAY, HOUR, LONGEST, LONGEST_LEASE, LONGEST_THROUGHPUT, MAX_RATE, MIN_BANDWIDTH, OVERHEAD,
+    PING, THROUGHPUT, UNMEASURED,
 };
 pub use target::{Target, TargetError};
 
@@ -331,6 +331,10 @@ pub struct LimitConfig {
     #[serde(with = "humantime_serde")]
     #[schemars(with = "config::schema::Duration")]
     pub duration: Duration,
+    /// Most time that the throughput tests of one station take in an hour.
+    #[serde(with = "humantime_serde")]
+    #[schemars(with = "config::schema::Duration")]
+    pub throughput: Duration,
     /// Highest rate of a throughput test over UDP: `1Gbit`; a number alone is Mbit/s.
     pub bandwidth: Bandwidth,
     /// Most tests that this station runs at once, not counting delay sessions without a `duration`.
@@ -346,6 +350,7 @@ impl Default for LimitConfig {
             sessions: 8,
             rate: 1000,
             duration: Duration::from_secs(60),
+            throughput: Duration::from_secs(1800),
             bandwidth: Bandwidth(1_000_000_000),
             tests: 16,
         }

@@ -42,6 +42,8 @@ pub const PING: Duration = Duration::from_secs(2);
 pub const LONGEST_THROUGHPUT: Duration = Duration::from_secs(600);
 /// The longest delay series with a length, or ping: what another station agrees to at once.
 pub const LONGEST: Duration = LONGEST_LEASE.saturating_sub(OVERHEAD);
+/// The time for which throughput tests of a station are counted.
+pub const HOUR: Duration = Duration::from_secs(3600);
 /// How long a run takes that has no length of its own, at most; it is given up then.
 pub const UNMEASURED: Duration = Duration::from_secs(30);
 
@@ -419,6 +421,11 @@ impl TestConfig {
         if throughput && self.duration.unwrap_or(THROUGHPUT) > limit.duration {
             report.add("duration", "is longer than probe.limit.duration");
         }
+        let share = self.duration.unwrap_or(THROUGHPUT).div_duration_f64(self.interval);
+        if throughput && share > limit.throughput.div_duration_f64(HOUR) {
+            let text = "takes more of an hour than probe.limit.throughput lets one station have";
+            report.add("interval", text);
+        }
     }
 }
 
@@ -437,6 +444,9 @@ impl LimitConfig {
         }
         if !(MIN_BANDWIDTH..=MAX_BANDWIDTH).contains(&self.bandwidth) {
             report.add("bandwidth", format!("must be from {MIN_BANDWIDTH} to {MAX_BANDWIDTH}"));
+        }
+        if !(self.duration..=HOUR).contains(&self.throughput) {
+            report.add("throughput", "must be from probe.limit.duration to 1h");
         }
         if !(Duration::from_secs(1)..=LONGEST_THROUGHPUT).contains(&self.duration) {
             let longest = humantime::format_duration(LONGEST_THROUGHPUT);

@@ -162,6 +162,11 @@ fn every_mistake_is_named_with_its_key() {
             "probe.test[0].duration: is longer than probe.limit.duration",
         ),
         (
+            test("what = \"throughput\"\nmesh = [\"prague\", \"brno\"]\nduration = \"60s\"")
+                .replace("5m", "110s"),
+            "probe.test[0].interval: takes more of an hour than probe.limit.throughput",
+        ),
+        (
             "[[link]]\nname = \"l\"\nbetween = [\"brno\"]\nand = [\"brno\"]".into(),
             "probe.link[0].and: a station is on one side only",
         ),

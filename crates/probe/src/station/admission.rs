@@ -2,11 +2,11 @@
 
 use super::{
     message::{Answer, ClockReport, DelayAsk, Reason, Request, Slot, ThroughputAsk, VERSION},
-    permission::{self, Bucket, Refusal},
+    permission::{self, Bucket, MINUTE, Refusal},
     reservations::{Accepted, Busy, Entry, Lease, Reservations},
 };
 use crate::{
-    config::{Config, StationConfig},
+    config::{Config, HOUR, LimitConfig, StationConfig},
     schedule::{
         Class,
         jobs::{self, Used},
@@ -17,6 +17,7 @@ use std::{
     fmt,
     net::IpAddr,
     sync::Arc,
+    time::Duration,
 };
 
 /// Says whether the other end of a connection has proven to be the station of this name.
@@ -93,6 +94,8 @@ pub struct Admission {
     reservations: Reservations,
     counts: Counts,
     buckets: HashMap<String, Bucket>,
+    /// Seconds of throughput tests that are left to each station.
+    tested: HashMap<String, Bucket>,
     connections: u64,
     clock: ClockReport,
 }
@@ -116,6 +119,7 @@ impl Admission {
             reservations: Reservations::default(),
             counts: Counts::default(),
             buckets: HashMap::new(),
+            tested: HashMap::new(),
             connections: OWN,
             clock: ClockReport::default(),
         }
@@ -123,7 +127,9 @@ impl Admission {
 
     /// Another configuration from now on; what was accepted and counted stays.
     pub fn configure(&mut self, config: Arc<Config>) {
-        self.buckets.retain(|name, _| config.probe.station(name).is_some());
+        for buckets in [&mut self.buckets, &mut self.tested] {
+            buckets.retain(|name, _| config.probe.station(name).is_some());
+        }
         self.config = config;
     }
 
@@ -268,8 +274,16 @@ impl Admission {
                 let station = known(guest, &config)?;
                 permission::words(&slot)?;
                 permission::throughput(station, limit, &test)?;
+                let duration = Duration::from_millis(test.duration_ms);
+                self.spend(station, duration, limit, now_ns)?;
                 let asked = (Accepted::Throughput, test.duration_ms);
-                let (lease, answer) = self.accept(guest, station, asked, slot, now_ns)?;
+                let accepted = self.accept(guest, station, asked, slot, now_ns);
+                if accepted.is_err()
+                    && let Some(bucket) = self.tested.get_mut(&station.name)
+                {
+                    bucket.put_back(duration.as_secs_f64());
+                }
+                let (lease, answer) = accepted?;
                 let peer = station.name.clone();
                 Ok((answer, Some(Action::Serve { lease, peer, test })))
             }
@@ -315,10 +329,30 @@ impl Admission {
         let name = &known(guest, config)?.name;
         let most = config.probe.limit.requests;
         let bucket = self.buckets.entry(name.clone());
-        if bucket.or_insert_with(|| Bucket::new(most, now_ns)).take(most, now_ns) {
+        let full = f64::from(most);
+        if bucket.or_insert_with(|| Bucket::new(full, MINUTE, now_ns)).take(1.0, full, now_ns) {
             return Ok(());
         }
         Err((Reason::Requests, format!("more than {most} requests a minute")))
+    }
+
+    /// Takes the time of a throughput test from what its station has in an hour.
+    fn spend(
+        &mut self,
+        station: &StationConfig,
+        duration: Duration,
+        limit: &LimitConfig,
+        now_ns: u64,
+    ) -> Result<(), Refusal> {
+        let (name, full) = (&station.name, limit.throughput.as_secs_f64());
+        let bucket = self.tested.entry(name.clone());
+        let bucket = bucket.or_insert_with(|| Bucket::new(full, HOUR, now_ns));
+        if bucket.take(duration.as_secs_f64(), full, now_ns) {
+            return Ok(());
+        }
+        let most = humantime::format_duration(limit.throughput);
+        let text = format!("throughput tests of {name} would take more than {most} in an hour");
+        Err((Reason::TooMany, text))
     }
 
     fn hello(

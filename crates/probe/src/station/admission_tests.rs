@@ -14,6 +14,7 @@ fn config() -> Arc<Config> {
         [limit]
         requests = 20
         sessions = 2
+        throughput = "2m"
         [[station]]
         name = "here"
         addresses = ["192.0.2.1"]
@@ -236,6 +237,25 @@ fn what_cannot_be_done_is_taken_back() {
     assert!(matches!(answer, Answer::Refused { reason: Reason::Impossible, .. }));
     assert_eq!(talk.admission.counts().accepted, BTreeMap::from([(Accepted::Throughput, 0)]));
     assert_eq!(talk.reason(BULK), None, "its slot is free again");
+}
+
+#[test]
+fn throughput_tests_of_a_station_take_so_much_of_an_hour() {
+    let mut talk = Talk::with("192.0.2.2", "there");
+    let minute = BULK.replace("10000", "60000");
+    for other in [Reason::Busy, Reason::TooMany] {
+        let lease = talk.lease(&minute);
+        // What is refused for another reason takes nothing.
+        assert_eq!(talk.reason(&minute), Some(other));
+        assert_eq!(talk.reason(&format!(r#"{{"do":"end","lease":{lease}}}"#)), None);
+        talk.now_ns += SECOND;
+    }
+    assert_eq!(talk.reason(&minute), Some(Reason::TooMany));
+    // Half of the time comes back in half an hour.
+    talk.now_ns = 1790 * SECOND;
+    assert_eq!(talk.reason(&minute), Some(Reason::TooMany));
+    talk.now_ns = 1810 * SECOND;
+    assert_eq!(talk.reason(&minute), None);
 }
 
 #[test]

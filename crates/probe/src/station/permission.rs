@@ -11,6 +11,8 @@ use std::time::Duration;
 
 /// What a throughput test may take beside its length, to begin and to end.
 pub const GRACE: Duration = crate::config::OVERHEAD;
+/// The time in which a bucket of requests or lines is full again.
+pub const MINUTE: Duration = Duration::from_secs(60);
 /// Longest name of a test.
 const MAX_TEST: usize = 63;
 
@@ -132,30 +134,35 @@ fn service(asks: &StationConfig, service: Service) -> Result<(), Refusal> {
     Err((Reason::NotPermitted, format!("{} may not request {what} here", asks.name)))
 }
 
-/// A bucket of requests: so many a minute, and as many at once.
+/// A bucket that holds so much, and is full again after its period.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bucket {
     left: f64,
     at_ns: u64,
+    period: Duration,
 }
 
 impl Bucket {
     /// A full one.
-    pub fn new(a_minute: u32, now_ns: u64) -> Self {
-        Self { left: f64::from(a_minute), at_ns: now_ns }
+    pub fn new(most: f64, period: Duration, now_ns: u64) -> Self {
+        Self { left: most, at_ns: now_ns, period }
     }
 
-    /// Takes one request out; whether there was one.
-    pub fn take(&mut self, a_minute: u32, now_ns: u64) -> bool {
-        let a_minute = f64::from(a_minute);
-        let passed = now_ns.saturating_sub(self.at_ns) as f64 / 60e9;
-        self.left = (self.left + passed * a_minute).min(a_minute);
+    /// Takes some out, if it is there.
+    pub fn take(&mut self, some: f64, most: f64, now_ns: u64) -> bool {
+        let passed = Duration::from_nanos(now_ns.saturating_sub(self.at_ns));
+        self.left = (self.left + passed.div_duration_f64(self.period) * most).min(most);
         self.at_ns = now_ns.max(self.at_ns);
-        let one = self.left >= 1.0;
-        if one {
-            self.left -= 1.0;
+        let is_there = self.left >= some;
+        if is_there {
+            self.left -= some;
         }
-        one
+        is_there
+    }
+
+    /// Puts back what was not used.
+    pub fn put_back(&mut self, some: f64) {
+        self.left += some;
     }
 }
 
@@ -228,12 +235,14 @@ mod tests {
 
     #[test]
     fn requests_come_back_with_time() {
-        let mut bucket = Bucket::new(60, 0);
-        let taken = (0..100).filter(|_| bucket.take(60, 0)).count();
-        assert_eq!(taken, 60);
-        assert!(!bucket.take(60, 900_000_000));
-        assert!(bucket.take(60, 2_000_000_000));
-        assert!(bucket.take(60, 2_000_000_000));
-        assert!(!bucket.take(60, 1_000_000_000), "a clock that steps back gives nothing");
+        let mut bucket = Bucket::new(60.0, Duration::from_secs(60), 0);
+        let mut take = |now_ns| bucket.take(1.0, 60.0, now_ns);
+        assert_eq!((0..100).filter(|_| take(0)).count(), 60);
+        assert!(!take(900_000_000));
+        assert!(take(2_000_000_000));
+        assert!(take(2_000_000_000));
+        assert!(!take(1_000_000_000), "a clock that steps back gives nothing");
+        bucket.put_back(0.5);
+        assert!(!bucket.take(0.6, 60.0, 2_000_000_000) && bucket.take(0.5, 60.0, 2_000_000_000));
     }
 }

@@ -3,7 +3,7 @@
 use super::{
     admission::{Action, Admission, Guest},
     message::{Answer, Grant, LINE_LIMIT, Reason, line},
-    permission::Bucket,
+    permission::{Bucket, MINUTE},
     permits::Permits,
     reservations::Lease,
     tls::Tls,
@@ -61,7 +61,7 @@ impl<A: Actions> Host<A> {
     /// A station that does what it agrees to by `actions`.
     pub fn new(admission: Admission, tls: Option<Tls>, actions: A) -> Self {
         let (admission, tls) = (Mutex::new(admission), RwLock::new(tls));
-        let log = Mutex::new(Log { bucket: Bucket::new(LINES, 0), skipped: 0 });
+        let log = Mutex::new(Log { bucket: Bucket::new(LINES.into(), MINUTE, 0), skipped: 0 });
         Self { admission, tls, actions, since: Instant::now(), log }
     }
 
@@ -189,7 +189,7 @@ impl<A: Actions> Host<A> {
     /// Whether the log takes one more line about a peer, and how many were skipped before it.
     fn may_log(&self) -> Option<Option<u64>> {
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
-        if !log.bucket.take(LINES, self.now_ns()) {
+        if !log.bucket.take(1.0, LINES.into(), self.now_ns()) {
             log.skipped += 1;
             return None;
         }
@@ -312,7 +312,7 @@ mod tests {
         let host = host(Slow::default());
         let lines = (0..100).filter(|_| host.may_log().is_some()).count();
         assert_eq!(lines, LINES as usize);
-        host.log.lock().expect("no panic").bucket = Bucket::new(1, 0);
+        host.log.lock().expect("no panic").bucket = Bucket::new(1.0, MINUTE, 0);
         assert_eq!(host.may_log(), Some(Some(100 - u64::from(LINES))));
     }
 }
