@@ -88,7 +88,11 @@ impl Manager {
     }
 
     fn of(protocol: Box<dyn Protocol>, settings: &Settings) -> Self {
-        let half = || Half::new(settings.early_bytes, settings.budget.clone());
+        let half = || {
+            let mut half = Half::new(settings.early_bytes, settings.budget.clone());
+            half.judge(settings.hold);
+            half
+        };
         Self { halves: [half(), half()], protocol, transfers: Transfers::new(settings), utp: None }
     }
 
@@ -109,6 +113,13 @@ impl Manager {
         self.skip();
         self.transfers.events_into(events);
         self.interests()
+    }
+
+    /// The receiver of what `from` sends has acknowledged everything before a sequence number.
+    pub fn taken(&mut self, from: Side, number: u32) {
+        let Self { halves, protocol, transfers, .. } = self;
+        let mut sink = |at, piece: Piece<'_>| feed(protocol, transfers, from, at, piece);
+        halves[index(from)].acknowledged(number, &mut sink);
     }
 
     /// Policy's answer to [`Event::FileNamed`]. Content that waited for it is added to `events`.
@@ -134,6 +145,7 @@ impl Manager {
     /// Whether packets that may begin a file are held from here on.
     pub fn hold(&mut self, hold: bool) {
         self.transfers.set_hold(hold);
+        self.halves.iter_mut().for_each(|half| half.judge(hold));
     }
 
     /// Nothing of a transfer is held any more: the scanner found nothing in all of it, or has failed and
@@ -332,6 +344,7 @@ fn feed(
         Piece::End => protocol.end(from, true, transfers),
         Piece::Reset => protocol.end(from, false, transfers),
         Piece::Restart => protocol.restart(transfers),
+        Piece::Unclear => transfers.unclear(),
     }
 }
 

@@ -29,6 +29,7 @@ impl Output {
             Piece::End => self.ends.push("end"),
             Piece::Reset => self.ends.push("reset"),
             Piece::Restart => self.ends.push("restart"),
+            Piece::Unclear => self.ends.push("unclear"),
         }
     }
 
