@@ -179,6 +179,7 @@ impl Half {
         let sequence = *self.sequence.get_or_insert(first);
         if tcp.has(Tcp::SYN) && first != sequence && self.highest == 0 && !self.ended {
             self.sequence = Some(first);
+            self.judge_anew();
         } else if tcp.has(Tcp::SYN) && first != sequence {
             // RFC 9293, section 3.5.1: of a half-open connection only one end knows. The SYN counts
             // when the other end answers it, see `answered`; where all is closed already, at once.
