@@ -285,12 +285,19 @@ __noinline int gate_refused_before(const struct gate_packet *packet)
 	return refusal->action;
 }
 
-/* Is this a new connection between the sockets of one that has ended? */
+/*
+ * Is this a new connection between the sockets of one that has ended? The server of one begins
+ * none, unless its client has ended that: else it could have what follows taken for something new.
+ */
 static __always_inline int gate_ended(const struct gate_packet *packet,
 				      const struct gate_flow *flow)
 {
-	return (packet->flags & (TCP_SYN | TCP_ACK)) == TCP_SYN &&
-	       (flow->side[0].tcp_flags | flow->side[1].tcp_flags) & (TCP_FIN | TCP_RST);
+	const struct gate_side *other = packet->from ? &flow->side[0] : &flow->side[1];
+	__u32 flags = flow->side[0].tcp_flags | flow->side[1].tcp_flags;
+
+	if (packet->from != flow->client)
+		flags = other->tcp_flags;
+	return (packet->flags & (TCP_SYN | TCP_ACK)) == TCP_SYN && flags & (TCP_FIN | TCP_RST);
 }
 
 /* Does a connection without payload so far begin again, with other sequence numbers? */

@@ -182,12 +182,9 @@ impl Half {
             self.judge_anew();
         } else if tcp.has(Tcp::SYN) && first != sequence {
             // RFC 9293, section 3.5.1: of a half-open connection only one end knows. The SYN counts
-            // when the other end answers it, see `answered`; where all is closed already, at once.
+            // when the other end answers it, see `answered`.
             self.again = Some(first);
-            if !self.ended {
-                return;
-            }
-            self.restart(sink);
+            return;
         }
         let sequence = self.sequence.unwrap_or(first);
         let start = self.next + i64::from(first.wrapping_sub(sequence).cast_signed());
@@ -304,11 +301,13 @@ impl Half {
     }
 
     /// The other end has answered a SYN whose number, plus one, was `number`: if that was not this
-    /// connection's, a new one begins.
-    pub fn answered(&mut self, number: u32, sink: &mut impl FnMut(u64, Piece<'_>)) {
-        if self.again == Some(number) {
+    /// connection's, a new one begins. Whether it does.
+    pub fn answered(&mut self, number: u32, sink: &mut impl FnMut(u64, Piece<'_>)) -> bool {
+        let begins = self.again == Some(number);
+        if begins {
             self.restart(sink);
         }
+        begins
     }
 
     fn restart(&mut self, sink: &mut impl FnMut(u64, Piece<'_>)) {

@@ -228,11 +228,14 @@ fn a_half_open_connection_begins_anew_when_its_syn_is_answered() {
 }
 
 #[test]
-fn after_the_end_a_syn_begins_anew_at_once() {
+fn after_the_end_a_syn_begins_anew_when_it_is_answered() {
     let mut bench = Bench::new(PLENTY);
     bench.send(99, Tcp::SYN, b"");
     bench.send(100, Tcp::FIN, b"ab");
     bench.send(500, Tcp::SYN, b"");
+    assert_eq!(bench.output.ends, ["end"]);
+    let output = &mut bench.output;
+    assert!(bench.half.answered(501, &mut |at, piece| output.note(at, piece)));
     bench.send(501, 0, b"cd");
     assert_eq!(bench.output.text(), "abcd");
     assert_eq!(bench.output.ends, ["end", "restart"]);
