@@ -217,9 +217,7 @@ impl Reading {
             What::Packet { packet, held, taken } if self.asked.is_none() => {
                 return self.packet(&packet, held, taken);
             }
-            What::Packet { packet, held, taken } => {
-                Later::Packet(Kept::new(&packet), held, taken)
-            }
+            What::Packet { packet, held, taken } => Later::Packet(Kept::new(&packet), held, taken),
             What::Pause => Later::Pause,
             What::GiveUp => Later::GiveUp,
             What::Answer(transfer, verdict) => {

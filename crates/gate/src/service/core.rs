@@ -343,7 +343,12 @@ impl<L: Inspect> Core<L> {
 
     /// A part of a segment, at which nobody looks: `on_failure` decides its flow, if nothing has. Whether it
     /// did; what is in the flow is not managed then.
-    pub(super) fn fragment(&mut self, flow: &Flow, internal: Side, begins: [Option<u32>; 2]) -> bool {
+    pub(super) fn fragment(
+        &mut self,
+        flow: &Flow,
+        internal: Side,
+        begins: [Option<u32>; 2],
+    ) -> bool {
         let id = Id::of(flow);
         if !self.flows.contains_key(&id) {
             self.counts.seen += 1;

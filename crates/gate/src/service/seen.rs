@@ -47,8 +47,7 @@ impl Seen {
             What::Ended(Box::new(kernel::counted(&record.key, ended, now_ns)))
         } else if record.is_broken() {
             What::Broken(record.number, Held::of(record))
-        } else if record.fragment
-            && (packet.tcp.is_some() || record.payload_at == record.transport)
+        } else if record.fragment && (packet.tcp.is_some() || record.payload_at == record.transport)
         {
             What::Fragment(Held::of(record))
         } else {

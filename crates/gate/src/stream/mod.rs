@@ -177,9 +177,9 @@ impl Half {
             self.settled = self.next;
         }
         let sequence = *self.sequence.get_or_insert(first);
-        if tcp.has(Tcp::SYN) && first != sequence && self.highest == 0 && !self.ended {
+        if tcp.has(Tcp::SYN) && first != sequence && self.highest == 0 && self.settled == i64::MIN {
+            // Nobody has answered the one before.
             self.sequence = Some(first);
-            self.judge_anew();
         } else if tcp.has(Tcp::SYN) && first != sequence {
             // RFC 9293, section 3.5.1: of a half-open connection only one end knows. The SYN counts
             // when the other end answers it, see `answered`.

@@ -1,40 +1,44 @@
-//! One segment of TCP in an Ethernet frame, with what can be wrong or odd about it.
+//! Segments of TCP in Ethernet frames, with what can be wrong or odd about them, and answers to them.
 
-use datapath::gate::{Direction, Key, Protocol, Reason, Record};
 use std::net::{IpAddr, SocketAddr};
 use wire::{IpProtocol, checksum};
 
-pub(super) const FIN: u8 = 1;
-pub(super) const SYN: u8 = 2;
-pub(super) const RST: u8 = 4;
-pub(super) const ACK: u8 = 16;
-pub(super) const URG: u8 = 32;
+/// TCP's control bits (RFC 9293, section 3.1).
+pub const FIN: u8 = 1;
+/// The same.
+pub const SYN: u8 = 2;
+/// The same.
+pub const RST: u8 = 4;
+/// The same.
+pub const ACK: u8 = 16;
+/// The same.
+pub const URG: u8 = 32;
 
 const ETHERNET: usize = 14;
 
 /// A segment from `from` to `to`.
 #[derive(Clone, Debug)]
-pub(super) struct Segment {
-    pub(super) from: SocketAddr,
-    pub(super) to: SocketAddr,
-    pub(super) sequence: u32,
-    pub(super) acknowledgement: u32,
-    pub(super) flags: u8,
-    pub(super) urgent: u16,
+pub struct Segment {
+    /// Its sender.
+    pub from: SocketAddr,
+    /// Its receiver, of the same family.
+    pub to: SocketAddr,
+    /// The sequence number.
+    pub sequence: u32,
+    /// The acknowledgement number.
+    pub acknowledgement: u32,
+    /// The control bits.
+    pub flags: u8,
+    /// The urgent pointer.
+    pub urgent: u16,
     /// TSval and TSecr.
-    pub(super) timestamps: Option<[u32; 2]>,
-    pub(super) payload: Vec<u8>,
+    pub timestamps: Option<[u32; 2]>,
+    /// What it carries.
+    pub payload: Vec<u8>,
     /// IPv4 options, or an IPv6 header of options, that say nothing.
-    pub(super) options: bool,
+    pub options: bool,
     /// Whether the checksum of TCP is wrong, and that of IPv4's header.
-    pub(super) spoilt: [bool; 2],
-}
-
-/// Where the parts of a frame begin.
-struct Places {
-    network: usize,
-    transport: usize,
-    payload: usize,
+    pub spoilt: [bool; 2],
 }
 
 impl Segment {
@@ -61,23 +65,33 @@ impl Segment {
         tcp
     }
 
-    fn places(&self) -> Places {
+    /// Where its header and its payload begin in its whole frame.
+    pub fn places(&self) -> (usize, usize) {
         let header = if self.from.is_ipv4() { 20 } else { 40 };
         let transport = ETHERNET + header + if self.options { 8 } else { 0 };
-        let tcp = if self.timestamps.is_some() { 32 } else { 20 };
-        Places { network: ETHERNET, transport, payload: transport + tcp }
+        (transport, transport + if self.timestamps.is_some() { 32 } else { 20 })
     }
 
-    /// Its frames: one, or with a number for each two fragments of which the first has so many bytes of the
-    /// segment.
-    pub(super) fn frames(&self, macs: [[u8; 6]; 2], cut: Option<(u32, usize)>) -> Vec<Vec<u8>> {
+    /// Its whole frame, to and from these addresses.
+    ///
+    /// # Panics
+    ///
+    /// When sender and receiver are not of one family.
+    pub fn whole(&self, macs: [[u8; 6]; 2]) -> Vec<u8> {
+        self.frame(macs, &self.tcp(), None)
+    }
+
+    /// Its two fragments, of which the first has so many bytes of the segment (a multiple of 8), with this
+    /// identification.
+    ///
+    /// # Panics
+    ///
+    /// As [`Segment::whole`], and when the segment is not that long.
+    pub fn cut(&self, macs: [[u8; 6]; 2], number: u32, at: usize) -> [Vec<u8>; 2] {
         let tcp = self.tcp();
-        let Some((number, at)) = cut else { return vec![self.frame(macs, &tcp, None)] };
         let (first, rest) = tcp.split_at(at);
-        vec![
-            self.frame(macs, first, Some((number, 0, true))),
-            self.frame(macs, rest, Some((number, at / 8, false))),
-        ]
+        let part = |bytes, offset, more| self.frame(macs, bytes, Some((number, offset, more)));
+        [part(first, 0, true), part(rest, at / 8, false)]
     }
 
     /// A frame with a part of the segment: number, offset in units of 8 bytes, whether more follows.
@@ -122,56 +136,30 @@ impl Segment {
         frame.extend(tcp);
         frame
     }
-
-    /// What the gate's program copies out of its whole frame.
-    pub(super) fn record<'a>(&self, frame: &'a [u8], taken: Option<u32>) -> Record<'a> {
-        let key = Key::new(Protocol::Tcp, self.from, self.to);
-        let places = self.places();
-        assert_eq!(places.network, ETHERNET);
-        Record {
-            key,
-            reason: Reason::Held,
-            direction: Direction::ToInternal,
-            at_ns: 0,
-            from: key.side_of(self.from).unwrap(),
-            client: key.side_of(self.from),
-            internal: key.side_of(self.to),
-            ifindex: 1,
-            action: None,
-            label: 0,
-            number: 0,
-            sequence: self.sequence,
-            acknowledgement: self.acknowledgement,
-            tcp_flags: self.flags,
-            first: [0; 2],
-            frame,
-            length: frame.len() as u32,
-            segment: 0,
-            vlan: None,
-            partial: false,
-            unverified: true,
-            fragment: false,
-            taken,
-            transport: places.transport,
-            payload_at: places.payload,
-            payload_length: self.payload.len() as u32,
-            ended: None,
-        }
-    }
 }
 
-/// What the other end says in a frame: its ports, flags, numbers and TSval.
-pub(super) struct Answer {
-    pub(super) port: u16,
-    pub(super) flags: u8,
-    pub(super) sequence: u32,
-    pub(super) acknowledgement: u32,
-    pub(super) stamp: u32,
+/// What the other end says in a frame.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The port that it goes to.
+    pub port: u16,
+    /// And the one that it comes from.
+    pub source: u16,
+    /// The control bits.
+    pub flags: u8,
+    /// The sequence number.
+    pub sequence: u32,
+    /// The acknowledgement number.
+    pub acknowledgement: u32,
+    /// TSval; 0 without.
+    pub stamp: u32,
+    /// What it carries.
+    pub payload: Vec<u8>,
 }
 
 impl Answer {
-    /// Reads a frame of TCP without options of IP; none of others.
-    pub(super) fn of(frame: &[u8]) -> Option<Self> {
+    /// Reads a frame of TCP as Linux sends it; none of others.
+    pub fn of(frame: &[u8]) -> Option<Self> {
         let at = match frame.get(ETHERNET)? >> 4 {
             4 if frame.get(ETHERNET + 9) == Some(&6) => ETHERNET + 20,
             6 if frame.get(ETHERNET + 6) == Some(&6) => ETHERNET + 40,
@@ -184,8 +172,11 @@ impl Answer {
         let port = u16::from_be_bytes(frame.get(at + 2..at + 4)?.try_into().ok()?);
         // Linux writes two NOPs and then the timestamps, or in a SYN MSS, SACK-permitted and then them.
         let stamp = (20..40).find(|place| frame.get(at + place..at + place + 2) == Some(&[8, 10]));
+        let header = usize::from(*frame.get(at + 12)? >> 4) * 4;
         Some(Self {
             port,
+            source: u16::from_be_bytes(frame.get(at..at + 2)?.try_into().ok()?),
+            payload: frame.get(at + header..)?.to_vec(),
             flags: *frame.get(at + 13)?,
             sequence: word(4)?,
             acknowledgement: word(8)?,
