@@ -209,16 +209,25 @@ static __always_inline void gate_shorten(const struct gate_packet *packet,
 	}
 }
 
+/* Beside an enum gate_manage: the packet overlaps what was seen before. */
+#define GATE_OVERLAPS 0x100
+
 /* A packet of a flow that may pass, and of whose side user space wants to see more. */
-static __always_inline int gate_managed(struct __sk_buff *skb, struct gate_counts *counts,
-					const struct gate_control *control,
-					const struct gate_packet *packet, struct gate_flow *flow,
-					__u32 hook, __u32 manage, int overlaps)
+__noinline int gate_managed(struct __sk_buff *skb, const struct gate_packet *packet,
+			    const struct gate_flow *flow, __u32 hook, __u32 manage)
 {
-	const struct gate_side *side = packet->from ? &flow->side[1] : &flow->side[0];
+	const struct gate_control *control = gate_settings();
+	struct gate_counts *counts = gate_counts(hook);
 	struct gate_copying how = {.hook = hook, .reason = GATE_MANAGED, .length = skb->len};
-	__u32 marks = packet->flags & (TCP_SYN | TCP_FIN), end;
-	int tcp = packet->key.protocol == PROTOCOL_TCP && !packet->fragmented;
+	const struct gate_side *side;
+	__u32 marks, end;
+	int tcp;
+
+	if (!control || !counts || !packet || !flow)
+		return TCX_NEXT;
+	side = packet->from ? &flow->side[1] : &flow->side[0];
+	marks = packet->flags & (TCP_SYN | TCP_FIN);
+	tcp = packet->key.protocol == PROTOCOL_TCP && !packet->fragmented;
 
 	/* Bare acknowledgements carry nothing to classify; an urgent pointer takes a byte out. */
 	if (!packet->payload_length && !(packet->flags & (TCP_SYN | TCP_FIN | TCP_RST | TCP_URG)))
@@ -227,7 +236,7 @@ static __always_inline int gate_managed(struct __sk_buff *skb, struct gate_count
 	      (marks & TCP_FIN ? 1 : 0);
 	/* A bare FIN reveals nothing; if it overtakes what is held, TCP reorders it. */
 	if (manage & GATE_HOLD && packet->payload_length && !(packet->flags & TCP_RST) &&
-	    (!tcp || overlaps || (__s32)(end - side->hold_from) > 0)) {
+	    (!tcp || manage & GATE_OVERLAPS || (__s32)(end - side->hold_from) > 0)) {
 		if (!gate_alone(control, bpf_ktime_get_coarse_ns()))
 			return gate_hold(skb, counts, packet, flow, hook);
 		if (control->drop_on_failure)
@@ -475,8 +484,8 @@ static __always_inline int gate(struct __sk_buff *skb, __u32 hook)
 	const struct gate_control *control = gate_settings();
 	struct gate_packet packet;
 	struct gate_flow *flow;
-	int kind, ours, overlaps;
 	__u32 manage;
+	int kind, ours;
 
 	if (!counts || !control)
 		return TCX_NEXT;
@@ -516,7 +525,8 @@ static __always_inline int gate(struct __sk_buff *skb, __u32 hook)
 	if (!flow || unlikely(gate_begins_anew(skb, &packet, flow, hook)))
 		return gate_undecided(skb, &packet, hook);
 	manage = packet.from ? flow->side[1].manage : flow->side[0].manage;
-	overlaps = unlikely(manage & GATE_HOLD) && gate_overlaps(&packet, flow);
+	if (unlikely(manage & GATE_HOLD) && gate_overlaps(&packet, flow))
+		manage |= GATE_OVERLAPS;
 	gate_account_frame(skb, flow, &packet);
 	if (unlikely(flow->internal == GATE_NOBODY)) {
 		flow->internal = hook == GATE_FROM_INTERNAL ? packet.from : !packet.from;
@@ -525,7 +535,7 @@ static __always_inline int gate(struct __sk_buff *skb, __u32 hook)
 	if (unlikely(flow->action != GATE_PASS))
 		return gate_refuse(skb, counts, &packet, flow, hook, flow->action);
 	if (unlikely(manage))
-		return gate_managed(skb, counts, control, &packet, flow, hook, manage, overlaps);
+		return gate_managed(skb, &packet, flow, hook, manage);
 	return gate_pass(skb, counts, control, hook, flow->limit, GATE_PASS_DECIDED);
 }
 

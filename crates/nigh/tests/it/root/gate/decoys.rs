@@ -3,7 +3,7 @@
 
 use super::{
     scanned::Scanned,
-    site::{Site, count},
+    site::{LIMIT, Site, count},
 };
 use datapath::tap::{HEADER, LONGEST, Tap};
 use std::{
@@ -149,13 +149,13 @@ fn hear(tap: &Tap, connections: &mut HashMap<u16, Connection>, asked: &Answer) {
     let path = head.split(' ').nth(1).unwrap_or_default();
     let words: Vec<&str> = path.split('/').collect();
     let &[_, kind, when, content] = &words[..] else { panic!("{head}") };
-    let clean = [b'x'; 68];
+    let body = if content == "virus" { eicar() } else { vec![b'x'; 68] };
     let answer = |body: &[u8]| {
         let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
         let payload = [head.as_bytes(), body].concat();
         Segment { flags: ACK | PSH, payload, ..plain.clone() }
     };
-    let real = answer(if content == "virus" { &eicar() } else { &clean });
+    let real = answer(&body);
     // As long, and harmless; or not, where the file is.
     let decoy = answer(&[b'y'; 68]);
     let decoys = match kind {
@@ -187,13 +187,16 @@ fn decoys_bring_no_eicar() {
     let server = Server::start(site);
     let folder = tempfile::tempdir().unwrap();
     let to = folder.path().join("file");
-    let fetch = |kind: &str, when: &str, content: &str| {
-        let url = format!("http://{SERVER}/{kind}/{when}/{content}");
-        let whole =
-            site.client(&["curl", "-s", "-S", "-m", "20", "-o", to.to_str().unwrap(), &url]);
+    let got = || {
         let got = std::fs::read(&to);
         let _ = std::fs::remove_file(&to);
-        got.ok().filter(|_| whole)
+        got.ok()
+    };
+    let curl = ["curl", "-s", "-S", "-m", "20", "-o", to.to_str().unwrap()];
+    let fetch = |kind: &str, when: &str, content: &str| {
+        let url = format!("http://{SERVER}/{kind}/{when}/{content}");
+        let whole = site.client(&[&curl[..], &[&url]].concat());
+        got().filter(|_| whole)
     };
     // What no receiver takes changes nothing.
     let mut found = 0;
@@ -226,13 +229,13 @@ fn decoys_bring_no_eicar() {
     }
     // The file comes when what was in its place was scanned, has passed and was dropped.
     let before = site.status()["files"].clone();
-    std::thread::scope(|scope| {
-        let fetched = scope.spawn(|| fetch("stamp", "late", "virus"));
-        let scanned = count(&before, "scanned");
-        site.wait("the decoy's verdict", |status| count(&status["files"], "scanned") > scanned);
-        server.late.store(true, Ordering::Relaxed);
-        assert_eq!(fetched.join().unwrap(), None, "{}", site.state());
-    });
+    let url = format!("http://{SERVER}/stamp/late/virus");
+    let client = site.internal.spawn(&[&curl[..], &[&url]].concat()).unwrap();
+    let scanned = count(&before, "scanned");
+    site.wait("the decoy's verdict", |status| count(&status["files"], "scanned") > scanned);
+    server.late.store(true, Ordering::Relaxed);
+    client.finish(LIMIT).unwrap();
+    assert_ne!(got(), Some(eicar()), "{}", site.state());
     let unscanned = count(&before, "unscanned");
     site.wait("what was not scanned", |status| count(&status["files"], "unscanned") > unscanned);
 }
