@@ -282,6 +282,8 @@ fn a_packet_with_a_wrong_checksum_is_known_by_it() {
         gate.heartbeat().unwrap();
         let (_, out, _) = gate.run(Direction::FromInternal, &frame, Meta::default()).unwrap();
         assert_eq!(out, frame);
+        // All of them, though they are of a few flows.
+        gate.table().watch(&Packet::tcp(0, ACK, b"").key(), 100).unwrap();
         let mut broke = None;
         reader.poll(Duration::ZERO, |record| broke = Some(record.is_broken())).unwrap();
         assert_eq!(broke, Some(broken), "{frame:02x?}");

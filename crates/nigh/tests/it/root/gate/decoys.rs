@@ -231,8 +231,8 @@ fn decoys_bring_no_eicar() {
     let before = site.status()["files"].clone();
     let url = format!("http://{SERVER}/stamp/late/virus");
     let client = site.internal.spawn(&[&curl[..], &[&url]].concat()).unwrap();
-    let scanned = count(&before, "scanned");
-    site.wait("the decoy's verdict", |status| count(&status["files"], "scanned") > scanned);
+    let clean = count(&before, "clean");
+    site.wait("the decoy's verdict", |status| count(&status["files"], "clean") > clean);
     server.late.store(true, Ordering::Relaxed);
     client.finish(LIMIT).unwrap();
     assert_ne!(got(), Some(eicar()), "{}", site.state());
