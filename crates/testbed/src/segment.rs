@@ -127,7 +127,7 @@ impl Segment {
                 }
                 if let Some((number, offset, more)) = part {
                     frame.extend([6, 0]);
-                    frame.extend((offset as u16 * 8 | u16::from(more)).to_be_bytes());
+                    frame.extend((offset as u16 * 8 + u16::from(more)).to_be_bytes());
                     frame.extend(number.to_be_bytes());
                 }
             }

@@ -259,7 +259,7 @@ impl Receiver {
                 (_, true) => at + random.below(200) as usize,
                 _ => at,
             };
-            let byte = |at: usize| byte_at(at) ^ u8::from(decoy) * 0xff;
+            let byte = |at: usize| byte_at(at) ^ if decoy { 0xff } else { 0 };
             segment.payload = (begin..begin + length).map(byte).collect();
             segment.sequence = first.wrapping_add(begin as u32);
             if far {
@@ -274,7 +274,7 @@ impl Receiver {
             let tcp = if segment.timestamps.is_some() { 32 } else { 20 };
             // Behind the ports and flags; the first alone, or both.
             let cut = (cuts && length > 16).then(|| {
-                let least = (tcp + 7) / 8;
+                let least: usize = usize::div_ceil(tcp, 8);
                 let most = (tcp + length - 1) / 8;
                 8 * (least + random.below((most - least + 1) as u64) as usize)
             });
