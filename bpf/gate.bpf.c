@@ -44,17 +44,51 @@ static __always_inline int gate_done(struct gate_counts *counts, __u32 what, int
 	return verdict;
 }
 
+/* What its sender has sent and taken so far. */
+static __always_inline void gate_follow(struct gate_side *side, const struct gate_side *other,
+					const struct gate_packet *packet)
+{
+	__u32 end = packet->sequence + packet->payload_length;
+
+	if (unlikely(packet->fragmented))
+		return;
+	if (packet->flags & TCP_ACK)
+		side->taken = packet->acknowledgement;
+	/* Farther ahead no receiver takes it: nor does it hide here what comes again. */
+	if (!side->tcp_flags || packet->flags & TCP_SYN & ~side->tcp_flags ||
+	    (packet->payload_length && end - other->taken < GATE_TCP_WINDOW &&
+	     (__s32)(end - side->reach) > 0))
+		side->reach = end;
+}
+
+/*
+ * May the receiver of this segment take bytes of it that the gate has seen before, which may have
+ * been others?
+ */
+static __always_inline int gate_overlaps(const struct gate_packet *packet,
+					 const struct gate_flow *flow)
+{
+	const struct gate_side *side = packet->from ? &flow->side[1] : &flow->side[0];
+	const struct gate_side *other = packet->from ? &flow->side[0] : &flow->side[1];
+	__u32 end = packet->sequence + packet->payload_length;
+
+	return !(other->tcp_flags & TCP_ACK) ||
+	       ((__s32)(packet->sequence - side->reach) < 0 && (__s32)(end - other->taken) > 0);
+}
+
 /* Counts a packet for its flow. */
 static __always_inline void gate_account(struct gate_flow *flow, const struct gate_packet *packet,
 					 __u64 packets, __u64 bytes)
 {
 	struct gate_side *side = packet->from ? &flow->side[1] : &flow->side[0];
+	struct gate_side *other = packet->from ? &flow->side[0] : &flow->side[1];
 	__u64 now = bpf_ktime_get_coarse_ns();
 
 	__sync_fetch_and_add(&side->packets, packets);
 	__sync_fetch_and_add(&side->bytes, bytes);
 	if (flow->seen_ns != now)
 		flow->seen_ns = now;
+	gate_follow(side, other, packet);
 	if (packet->flags & ~side->tcp_flags) {
 		__sync_fetch_and_or(&side->tcp_flags, packet->flags);
 		if (packet->flags & TCP_SYN)
@@ -209,25 +243,34 @@ static __always_inline void gate_shorten(const struct gate_packet *packet,
 	}
 }
 
-/* A packet of a flow that may pass, and of whose side user space wants to see more. */
-static __always_inline int gate_managed(struct __sk_buff *skb, struct gate_counts *counts,
-					const struct gate_control *control,
-					const struct gate_packet *packet, struct gate_flow *flow,
-					__u32 hook, __u32 manage)
-{
-	const struct gate_side *side = packet->from ? &flow->side[1] : &flow->side[0];
-	struct gate_copying how = {.hook = hook, .reason = GATE_MANAGED, .length = skb->len};
-	__u32 marks = packet->flags & (TCP_SYN | TCP_FIN), end;
-	int tcp = packet->key.protocol == PROTOCOL_TCP && !packet->fragmented;
+/* Beside an enum gate_manage: the packet overlaps what was seen before. */
+#define GATE_OVERLAPS 0x100
 
-	/* Bare acknowledgements carry nothing to classify. */
-	if (!packet->payload_length && !(packet->flags & (TCP_SYN | TCP_FIN | TCP_RST)))
+/* A packet of a flow that may pass, and of whose side user space wants to see more. */
+__noinline int gate_managed(struct __sk_buff *skb, const struct gate_packet *packet,
+			    const struct gate_flow *flow, __u32 hook, __u32 manage)
+{
+	const struct gate_control *control = gate_settings();
+	struct gate_counts *counts = gate_counts(hook);
+	struct gate_copying how = {.hook = hook, .reason = GATE_MANAGED, .length = skb->len};
+	const struct gate_side *side;
+	__u32 marks, end;
+	int tcp;
+
+	if (!control || !counts || !packet || !flow)
+		return TCX_NEXT;
+	side = packet->from ? &flow->side[1] : &flow->side[0];
+	marks = packet->flags & (TCP_SYN | TCP_FIN);
+	tcp = packet->key.protocol == PROTOCOL_TCP && !packet->fragmented;
+
+	/* Bare acknowledgements carry nothing to classify; an urgent pointer takes a byte out. */
+	if (!packet->payload_length && !(packet->flags & (TCP_SYN | TCP_FIN | TCP_RST | TCP_URG)))
 		goto pass;
 	end = packet->sequence + packet->payload_length + (marks & TCP_SYN ? 1 : 0) +
 	      (marks & TCP_FIN ? 1 : 0);
 	/* A bare FIN reveals nothing; if it overtakes what is held, TCP reorders it. */
 	if (manage & GATE_HOLD && packet->payload_length && !(packet->flags & TCP_RST) &&
-	    (!tcp || (__s32)(end - side->hold_from) > 0)) {
+	    (!tcp || manage & GATE_OVERLAPS || (__s32)(end - side->hold_from) > 0)) {
 		if (!gate_alone(control, bpf_ktime_get_coarse_ns()))
 			return gate_hold(skb, counts, packet, flow, hook);
 		if (control->drop_on_failure)
@@ -236,7 +279,7 @@ static __always_inline int gate_managed(struct __sk_buff *skb, struct gate_count
 	}
 	/* The end of a side is reported even if its bytes are skipped. */
 	if (!(manage & GATE_COPY) ||
-	    (tcp && manage & GATE_SKIP && !(packet->flags & (TCP_FIN | TCP_RST)) &&
+	    (tcp && manage & GATE_SKIP && !(packet->flags & (TCP_FIN | TCP_RST | TCP_URG)) &&
 	     (__s32)(end - side->skip_to) <= 0))
 		goto pass;
 	if (tcp && skb->gso_size)
@@ -285,12 +328,19 @@ __noinline int gate_refused_before(const struct gate_packet *packet)
 	return refusal->action;
 }
 
-/* Is this a new connection between the sockets of one that has ended? */
+/*
+ * Is this a new connection between the sockets of one that has ended? The server of one begins
+ * none, unless its client has ended that: else it could have what follows taken for something new.
+ */
 static __always_inline int gate_ended(const struct gate_packet *packet,
 				      const struct gate_flow *flow)
 {
-	return (packet->flags & (TCP_SYN | TCP_ACK)) == TCP_SYN &&
-	       (flow->side[0].tcp_flags | flow->side[1].tcp_flags) & (TCP_FIN | TCP_RST);
+	const struct gate_side *other = packet->from ? &flow->side[0] : &flow->side[1];
+	__u32 flags = flow->side[0].tcp_flags | flow->side[1].tcp_flags;
+
+	if (packet->from != flow->client)
+		flags = other->tcp_flags;
+	return (packet->flags & (TCP_SYN | TCP_ACK)) == TCP_SYN && flags & (TCP_FIN | TCP_RST);
 }
 
 /* Does a connection without payload so far begin again, with other sequence numbers? */
@@ -363,7 +413,8 @@ __noinline int gate_undecided(struct __sk_buff *skb, const struct gate_packet *p
 	}
 	gate_account_frame(skb, flow, packet);
 	/* A side with payload may have sent a file that ends with the stream. */
-	if (!packet->payload_length && !(flow->spoke && packet->flags & (TCP_FIN | TCP_RST)))
+	if (!packet->payload_length && !(packet->flags & TCP_URG) &&
+	    !(flow->spoke && packet->flags & (TCP_FIN | TCP_RST)))
 		return gate_done(counts, GATE_PASS_UNDECIDED, TCX_NEXT);
 	if (!flow->spoke)
 		flow->spoke = 1;
@@ -514,6 +565,9 @@ static __always_inline int gate(struct __sk_buff *skb, __u32 hook)
 	flow = bpf_map_lookup_elem(&gate_decided, &packet.key);
 	if (!flow || unlikely(gate_begins_anew(skb, &packet, flow, hook)))
 		return gate_undecided(skb, &packet, hook);
+	manage = packet.from ? flow->side[1].manage : flow->side[0].manage;
+	if (unlikely(manage & GATE_HOLD) && gate_overlaps(&packet, flow))
+		manage |= GATE_OVERLAPS;
 	gate_account_frame(skb, flow, &packet);
 	if (unlikely(flow->internal == GATE_NOBODY)) {
 		flow->internal = hook == GATE_FROM_INTERNAL ? packet.from : !packet.from;
@@ -521,9 +575,8 @@ static __always_inline int gate(struct __sk_buff *skb, __u32 hook)
 	}
 	if (unlikely(flow->action != GATE_PASS))
 		return gate_refuse(skb, counts, &packet, flow, hook, flow->action);
-	manage = packet.from ? flow->side[1].manage : flow->side[0].manage;
 	if (unlikely(manage))
-		return gate_managed(skb, counts, control, &packet, flow, hook, manage);
+		return gate_managed(skb, &packet, flow, hook, manage);
 	return gate_pass(skb, counts, control, hook, flow->limit, GATE_PASS_DECIDED);
 }
 

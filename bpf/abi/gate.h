@@ -87,6 +87,7 @@ enum gate_limits {
 	GATE_QUEUE_BEHIND = 0xffffffff, /* see struct gate_control */
 	GATE_RECORD_LARGEST = 0x10800,	/* bytes of the largest record */
 	GATE_WINDOW = 0x10000,		/* see GATE_BRIEF */
+	GATE_TCP_WINDOW = 1 << 30,	/* bytes that a receiver of TCP takes ahead (RFC 7323) */
 };
 
 /* How the packets of one side of a flow that may pass are treated; bits. */
@@ -94,7 +95,11 @@ enum gate_manage {
 	GATE_COPY = 1, /* copied whole */
 	GATE_SKIP =
 	    2, /* but not what ends at or before skip_to, and of a super-packet only the rest */
-	GATE_HOLD = 4, /* what reaches beyond hold_from is held (UDP: everything) */
+	/*
+	 * What reaches beyond hold_from is held (UDP: everything), and what overlaps bytes that its
+	 * receiver has not acknowledged.
+	 */
+	GATE_HOLD = 4,
 	/*
 	 * A message begins soon behind skip_to: of super-packets that do not begin within
 	 * GATE_WINDOW bytes behind it only the beginning is copied; without GATE_SKIP of all.
@@ -112,6 +117,8 @@ struct gate_side {
 	__u32 tcp_flags; /* all that were seen */
 	__u32 manage;	 /* enum gate_manage */
 	__u32 resets;	 /* refused segments that went on as resets */
+	__u32 taken;	 /* the last acknowledgement number that it has sent */
+	__u32 reach;	 /* behind the last byte that it has sent */
 };
 
 struct gate_flow {
@@ -189,6 +196,8 @@ enum gate_reason {
 enum gate_record_flag {
 	GATE_PARTIAL = 1,    /* its transport checksum is the sum of the pseudo header only */
 	GATE_UNVERIFIED = 2, /* nobody has looked whether its transport checksum is right */
+	GATE_FRAGMENT = 4,   /* a fragment; without a transport header if it is not the first */
+	GATE_TAKEN = 8,	     /* its receiver has acknowledged something: see taken */
 };
 
 /*
@@ -221,7 +230,7 @@ struct gate_record {
 	__u8 hook;   /* enum gate_hook */
 	__u8 action; /* of the flow */
 	__u8 flags;  /* enum gate_record_flag */
-	__u32 unused;
+	__u32 taken; /* the receiver's last acknowledgement number */
 	__u8 data[];
 };
 
@@ -259,8 +268,8 @@ struct gate_request {
 };
 
 _Static_assert(sizeof(struct gate_key) == 40, "gate_key");
-_Static_assert(sizeof(struct gate_side) == 40, "gate_side");
-_Static_assert(sizeof(struct gate_flow) == 120, "gate_flow");
+_Static_assert(sizeof(struct gate_side) == 48, "gate_side");
+_Static_assert(sizeof(struct gate_flow) == 136, "gate_flow");
 _Static_assert(sizeof(struct gate_refusal_key) == 40, "gate_refusal_key");
 _Static_assert(sizeof(struct gate_refusal) == 24, "gate_refusal");
 _Static_assert(sizeof(struct gate_fragment_key) == 40, "gate_fragment_key");

@@ -54,11 +54,13 @@ static __always_inline int gate_partial(struct __sk_buff *skb, const struct gate
  */
 static __always_inline __u8 gate_checksum(struct __sk_buff *skb, const struct gate_packet *packet)
 {
+	if (packet->fragmented)
+		return GATE_FRAGMENT;
 	if (skb->gso_size || bpf_csum_level(skb, BPF_CSUM_LEVEL_QUERY) >= 0)
 		return 0;
 	if (gate_partial(skb, packet))
 		return GATE_PARTIAL;
-	return packet->fragmented ? 0 : GATE_UNVERIFIED;
+	return GATE_UNVERIFIED;
 }
 
 static __always_inline int gate_record(struct __sk_buff *skb, const struct gate_packet *packet,
@@ -66,6 +68,7 @@ static __always_inline int gate_record(struct __sk_buff *skb, const struct gate_
 				       const __u32 size)
 {
 	struct gate_record *record = bpf_ringbuf_reserve(&gate_ring, size, 0);
+	const struct gate_side *receiver = packet->from ? &flow->side[0] : &flow->side[1];
 	__u32 length = how->length, begin = how->begin, skipped = 0, last;
 
 	if (!record)
@@ -96,7 +99,7 @@ static __always_inline int gate_record(struct __sk_buff *skb, const struct gate_
 	record->reason = how->reason;
 	record->hook = how->hook;
 	record->action = flow->action;
-	record->unused = 0;
+	record->taken = receiver->taken;
 	/*
 	 * The index of the last byte has one bound where the length has two, of which older
 	 * verifiers do not see the lower one. It is in one register for the comparison and the
@@ -109,7 +112,8 @@ static __always_inline int gate_record(struct __sk_buff *skb, const struct gate_
 	asm volatile("" : "+r"(last));
 	if (bpf_skb_load_bytes(skb, begin, record->data, last + 1))
 		goto discard;
-	record->flags = gate_checksum(skb, packet);
+	record->flags =
+	    gate_checksum(skb, packet) | (receiver->tcp_flags & TCP_ACK ? GATE_TAKEN : 0);
 	bpf_ringbuf_submit(record, 0);
 	return 1;
 discard:

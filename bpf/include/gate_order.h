@@ -61,6 +61,12 @@ static __always_inline int gate_decide(struct gate_request *request)
 		new.ifindex = fresh->ifindex;
 		new.side[0].first = fresh->side[0].first;
 		new.side[1].first = fresh->side[1].first;
+		new.side[0].taken = fresh->side[0].taken;
+		new.side[1].taken = fresh->side[1].taken;
+		new.side[0].reach = fresh->side[0].reach;
+		new.side[1].reach = fresh->side[1].reach;
+		new.side[0].tcp_flags = fresh->side[0].tcp_flags;
+		new.side[1].tcp_flags = fresh->side[1].tcp_flags;
 	} else {
 		new.began_ns = new.seen_ns = bpf_ktime_get_ns();
 		new.client = new.internal = GATE_NOBODY;

@@ -23,6 +23,7 @@
 #define TCP_SYN 2
 #define TCP_RST 4
 #define TCP_ACK 16
+#define TCP_URG 32
 
 #define GATE_EXTENSIONS 6
 /* The last byte of headers that is read, so that offsets have a bound. */

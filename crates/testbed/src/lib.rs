@@ -29,6 +29,7 @@ pub mod nigh;
 pub mod pings;
 pub mod process;
 pub mod programs;
+pub mod segment;
 
 mod capabilities;
 mod chrony;

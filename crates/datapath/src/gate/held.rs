@@ -228,7 +228,7 @@ impl Held {
 }
 
 /// Where a frame's network header begins: behind its tags (IEEE 802.1Q).
-fn network(frame: &[u8]) -> Option<usize> {
+pub(super) fn network(frame: &[u8]) -> Option<usize> {
     let mut at = ADDRESSES;
     while matches!(frame.get(at..at + 2)?, [0x81, 0] | [0x88, 0xa8]) {
         at += TAG;

@@ -406,8 +406,8 @@ fn bytes_of<T: Plain>(value: &T) -> &[u8] {
 const _: () = {
     assert!(types::gate_limits::GATE_CLASSES.0 == (crate::shaper::MAJOR as u32) << 16);
     assert!(size_of::<types::gate_key>() == 40);
-    assert!(size_of::<types::gate_side>() == 40);
-    assert!(size_of::<types::gate_flow>() == 120);
+    assert!(size_of::<types::gate_side>() == 48);
+    assert!(size_of::<types::gate_flow>() == 136);
     assert!(size_of::<types::gate_refusal_key>() == 40);
     assert!(size_of::<types::gate_refusal>() == 24);
     assert!(size_of::<types::gate_fragment_key>() == 40);

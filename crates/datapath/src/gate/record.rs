@@ -2,10 +2,9 @@
 
 use super::flow::{Flow, Key, PacketAction, Protocol, Side};
 use super::skeleton::types;
-use std::net::IpAddr;
 use wire::{
     IpProtocol,
-    checksum::{Sum, pseudo},
+    checksum::{self, Sum, pseudo},
 };
 
 /// Where a packet was seen.
@@ -79,6 +78,10 @@ pub struct Record<'a> {
     pub partial: bool,
     /// Whether nobody has looked whether its transport checksum is right.
     pub unverified: bool,
+    /// Whether it is a fragment; without a transport header if it is not the first.
+    pub fragment: bool,
+    /// The acknowledgement number that its receiver has sent last, if any.
+    pub taken: Option<u32>,
     /// Where its transport header begins.
     pub transport: usize,
     /// Where its payload begins.
@@ -96,13 +99,32 @@ impl<'a> Record<'a> {
         self.frame.get(self.payload_at..end.min(self.frame.len())).unwrap_or_default()
     }
 
-    /// Whether its transport checksum is wrong, so that its receiver drops it. What was not copied whole, and
-    /// what has options before its transport header, is believed.
+    /// Whether its receiver drops it: a checksum is wrong, or it is a segment without ACK (RFC 9293, section
+    /// 3.10.7.4). What was not copied whole is believed, and so is a fragment.
     pub fn is_broken(&self) -> bool {
-        if !self.unverified || self.frame.len() != self.length as usize {
+        const OPENS: u8 = 0x02 | 0x04;
+        const ACK: u8 = 0x10;
+        if self.fragment {
             return false;
         }
-        self.sum().is_some_and(|sum| sum.fold() != u16::MAX)
+        if self.key.protocol() == Protocol::Tcp && self.tcp_flags & (OPENS | ACK) == 0 {
+            return true;
+        }
+        if self.frame.len() != self.length as usize {
+            return false;
+        }
+        self.header().is_some_and(|header| !checksum::verifies(header))
+            || (self.unverified && self.sum().is_some_and(|sum| sum.fold() != u16::MAX))
+    }
+
+    /// The IPv4 header, where it was made by who sent it.
+    fn header(&self) -> Option<&'a [u8]> {
+        if self.segment != 0 || self.key.socket(self.from).is_ipv6() {
+            return None;
+        }
+        let header = self.frame.get(super::held::network(self.frame)?..self.transport)?;
+        header.first().filter(|first| usize::from(**first & 15) * 4 == header.len())?;
+        Some(header)
     }
 
     /// The sum over which its transport checksum is made, with that; none if that is unknown.
@@ -120,13 +142,8 @@ impl<'a> Record<'a> {
             }
         }
         let [from, to] = [self.from, self.from.other()].map(|side| self.key.socket(side).ip());
-        let network = |length| self.frame.get(self.transport.checked_sub(length)?..);
-        let plain = match from {
-            IpAddr::V4(_) => network(20)?.first() == Some(&0x45),
-            IpAddr::V6(_) => network(40)?.get(6) == Some(&protocol.0),
-        };
         let pseudo = pseudo(from, to, u32::try_from(segment.len()).ok()?, protocol)?;
-        plain.then(|| pseudo.bytes(segment))
+        Some(pseudo.bytes(segment))
     }
 
     /// Reads what the program wrote; none if that is not what it should be.
@@ -163,6 +180,8 @@ impl<'a> Record<'a> {
             vlan: (raw.vlan_protocol != 0).then(|| (u16::from_be(raw.vlan_protocol), raw.vlan_tci)),
             partial: flag(types::gate_record_flag::GATE_PARTIAL),
             unverified: flag(types::gate_record_flag::GATE_UNVERIFIED),
+            fragment: flag(types::gate_record_flag::GATE_FRAGMENT),
+            taken: flag(types::gate_record_flag::GATE_TAKEN).then_some(raw.taken),
             transport: raw.transport.into(),
             payload_at: raw.payload as usize,
             payload_length: raw.payload_length,

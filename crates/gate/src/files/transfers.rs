@@ -32,6 +32,8 @@ pub(crate) struct Transfers {
     next: u32,
     hold: bool,
     hash: bool,
+    /// Receivers may have read something else.
+    unclear: bool,
     budget: Budget,
 }
 
@@ -99,6 +101,7 @@ impl Transfers {
             next: 0,
             hold: settings.hold,
             hash: settings.hash,
+            unclear: false,
             budget: settings.budget.clone(),
         }
     }
@@ -127,6 +130,18 @@ impl Transfers {
         }
     }
 
+    /// Receivers may read something else than what is known here: no file of the flow is known to be clean
+    /// from now on, whichever side sends it.
+    pub(crate) fn unclear(&mut self) {
+        if !std::mem::replace(&mut self.unclear, true) {
+            self.unread();
+        }
+        for transfer in &mut self.open {
+            transfer.lost = true;
+            transfer.hash = None;
+        }
+    }
+
     /// A file whose content begins at offset `at` and, where known, ends before `last`.
     pub(crate) fn begin(&mut self, file: FileNamed, at: u64, last: Option<u64>) -> TransferId {
         let id = TransferId(self.next);
@@ -142,7 +157,7 @@ impl Transfers {
             last,
             reach: at,
             count: 0,
-            lost: false,
+            lost: self.unclear,
             hash: self.hash.then(|| Hashing(Context::new(&SHA256))),
             ended: None,
             asked: None,
@@ -152,7 +167,11 @@ impl Transfers {
             metainfo_share: Share::new(&self.budget),
             budget: self.budget.clone(),
             state: State::Unnamed {
-                file: Box::new(FileNamed { transfer: id, ..file }),
+                file: Box::new(FileNamed {
+                    transfer: id,
+                    ambiguous: file.ambiguous || self.unclear,
+                    ..file
+                }),
                 bytes: Vec::new(),
             },
         });

@@ -89,7 +89,11 @@ impl Manager {
     }
 
     fn of(protocol: Box<dyn Protocol>, settings: &Settings) -> Self {
-        let half = || Half::new(settings.early_bytes, settings.budget.clone());
+        let half = || {
+            let mut half = Half::new(settings.early_bytes, settings.budget.clone());
+            half.judge(settings.hold);
+            half
+        };
         Self { halves: [half(), half()], protocol, transfers: Transfers::new(settings), utp: None }
     }
 
@@ -110,6 +114,13 @@ impl Manager {
         self.skip();
         self.transfers.events_into(events);
         self.interests()
+    }
+
+    /// The receiver of what `from` sends has acknowledged everything before a sequence number.
+    pub fn taken(&mut self, from: Side, number: u32) {
+        let Self { halves, protocol, transfers, .. } = self;
+        let mut sink = |at, piece: Piece<'_>| feed(protocol, transfers, from, at, piece);
+        halves[index(from)].acknowledged(number, &mut sink);
     }
 
     /// Policy's answer to [`Event::FileNamed`]. Content that waited for it is added to `events`.
@@ -135,6 +146,7 @@ impl Manager {
     /// Whether packets that may begin a file are held from here on.
     pub fn hold(&mut self, hold: bool) {
         self.transfers.set_hold(hold);
+        self.halves.iter_mut().for_each(|half| half.judge(hold));
     }
 
     /// Nothing of a transfer is held any more: the scanner found nothing in all of it, or has failed and
@@ -213,14 +225,17 @@ impl Manager {
         }
         let half = &self.halves[index(side)];
         let mut from = self.transfers.hold(side);
-        if self.transfers.holding() && !half.ended() {
-            // What is not read yet may be the head of a file.
+        if self.transfers.holding() {
+            // What is not read yet may be the head of a file; behind the FIN nothing may come.
             let unread = match self.protocol.ahead(side) {
+                _ if half.ended() => Some(1),
                 Ahead::Read | Ahead::Head | Ahead::Lost => Some(0),
                 Ahead::Content { run, .. } | Ahead::Idle(run) => run,
             };
             let unread = unread.map(|run| half.position().saturating_add(run));
-            from = from.into_iter().chain(unread).min();
+            // The kernel holds what overlaps where it holds anything.
+            let far = (half.position() & !(SKIP / 2 - 1)) + SKIP;
+            from = from.into_iter().chain(unread).chain([far]).min();
         }
         // Farther ahead sequence numbers cannot be compared; what is there is read before.
         half.sequence(from?.min(half.position().saturating_add(SKIP)))
@@ -254,16 +269,20 @@ impl Manager {
             Side::Server => (server, client),
         };
         let from = packet.from;
+        let mut begins = false;
         if tcp.has(Tcp::ACK) {
             let mut sink =
                 |at, piece: Piece<'_>| feed(protocol, transfers, from.other(), at, piece);
             if tcp.has(Tcp::SYN) {
-                other.answered(tcp.acknowledgement, &mut sink);
+                begins = other.answered(tcp.acknowledgement, &mut sink);
             }
             other.acknowledged(tcp.acknowledgement, &mut sink);
         }
         let mut sink = |at, piece: Piece<'_>| feed(protocol, transfers, from, at, piece);
         own.segment(tcp, packet.payload, packet.length, &mut sink);
+        if begins {
+            own.answered(tcp.sequence.wrapping_add(1), &mut sink);
+        }
     }
 
     /// Lets the streams know what they need not wait for.
@@ -279,7 +298,8 @@ impl Manager {
     fn interest(&self, side: Side) -> Interest {
         let half = &self.halves[index(side)];
         if half.ended() {
-            return Interest::Nothing;
+            // What comes again, or behind it, is compared.
+            return if self.transfers.holding() { Interest::All } else { Interest::Nothing };
         }
         let ahead = self.protocol.ahead(side);
         if ahead == Ahead::Idle(None) {
@@ -333,6 +353,7 @@ fn feed(
         Piece::End => protocol.end(from, true, transfers),
         Piece::Reset => protocol.end(from, false, transfers),
         Piece::Restart => protocol.restart(transfers),
+        Piece::Unclear => transfers.unclear(),
     }
 }
 

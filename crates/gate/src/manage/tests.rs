@@ -110,9 +110,12 @@ impl Bench {
         ends.collect()
     }
 
-    /// How many bytes of what a side has sent are held: the distance from `hold_from` to its end.
+    /// How many bytes of what a side has sent are held: the distance from `hold_from` to its end. None where
+    /// that is far ahead, so that only what overlaps is held.
     pub(super) fn held(&self, side: Side) -> Option<u32> {
-        self.manager.hold_from(side).map(|from| self.next[index(side)].wrapping_sub(from))
+        let held = self.manager.hold_from(side);
+        let held = held.map(|from| self.next[index(side)].wrapping_sub(from));
+        held.filter(|held| held.cast_signed() > -(1 << 28))
     }
 }
 

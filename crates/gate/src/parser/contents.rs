@@ -57,6 +57,8 @@ pub enum What<'a> {
         packet: Packet<'a>,
         /// The daemon's number of a packet that is held, larger than those before.
         held: Option<u64>,
+        /// [`Manager::taken`] of its sender.
+        taken: Option<u32>,
     },
     /// [`Manager::answer`].
     Answer(TransferId, FileVerdict),
@@ -166,7 +168,7 @@ impl Kept {
 /// What waits until a question is answered.
 #[derive(Debug)]
 enum Later {
-    Packet(Kept, Option<u64>),
+    Packet(Kept, Option<u64>, Option<u32>),
     Pause,
     GiveUp,
 }
@@ -195,11 +197,14 @@ pub struct Contents {
 }
 
 impl Reading {
-    fn packet(&mut self, packet: &Packet<'_>, held: Option<u64>) {
+    fn packet(&mut self, packet: &Packet<'_>, held: Option<u64>, taken: Option<u32>) {
         if let Some(number) = held {
             self.last_held = number;
             let token = self.manager.token(packet);
             self.held.extend(token.map(|token| (number, packet.from, token)));
+        }
+        if let Some(number) = taken {
+            self.manager.taken(packet.from, number);
         }
         let mut events = Vec::new();
         self.manager.packet(packet, &mut events);
@@ -209,10 +214,10 @@ impl Reading {
     /// Does one thing, at once or, behind a question, later.
     fn take(&mut self, what: What<'_>) {
         let later = match what {
-            What::Packet { packet, held } if self.asked.is_none() => {
-                return self.packet(&packet, held);
+            What::Packet { packet, held, taken } if self.asked.is_none() => {
+                return self.packet(&packet, held, taken);
             }
-            What::Packet { packet, held } => Later::Packet(Kept::new(&packet), held),
+            What::Packet { packet, held, taken } => Later::Packet(Kept::new(&packet), held, taken),
             What::Pause => Later::Pause,
             What::GiveUp => Later::GiveUp,
             What::Answer(transfer, verdict) => {
@@ -257,7 +262,9 @@ impl Reading {
             }
             let mut more = Vec::new();
             match self.later.pop_front() {
-                Some(Later::Packet(kept, held)) => self.packet(&kept.packet(), held),
+                Some(Later::Packet(kept, held, taken)) => {
+                    self.packet(&kept.packet(), held, taken);
+                }
                 Some(Later::Pause) => self.manager.pause(&mut more),
                 Some(Later::GiveUp) => drop(self.manager.give_up(&mut more)),
                 None => break,
@@ -337,7 +344,7 @@ impl Parser for Contents {
                     };
                     // What comes of a side is held from its first byte on.
                     for syn in super::syns(syns) {
-                        reading.packet(&syn, None);
+                        reading.packet(&syn, None, None);
                     }
                     self.flows.insert(flow, reading);
                 }

@@ -29,7 +29,7 @@ const WARNING: &str =
 ///
 /// # Errors
 /// When clamd is unavailable or too slow.
-pub fn alerts(config: &Config) -> Result<bool, Failure> {
+pub(super) fn alerts(config: &Config) -> Result<bool, Failure> {
     let archive = nested(DEPTH)?;
     let mut stream = Stream::begin(config)?;
     let verdict = match stream.send(&archive) {

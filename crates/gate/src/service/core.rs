@@ -373,6 +373,29 @@ impl<L: Inspect> Core<L> {
         }
     }
 
+    /// A part of a segment, at which nobody looks: `on_failure` decides its flow, if nothing has. Whether it
+    /// did; what is in the flow is not managed then.
+    pub(super) fn fragment(
+        &mut self,
+        flow: &Flow,
+        internal: Side,
+        begins: [Option<u32>; 2],
+    ) -> bool {
+        let id = Id::of(flow);
+        if !self.flows.contains_key(&id) {
+            self.counts.seen += 1;
+            let state = Box::new(self.inspect.begin(flow, begins));
+            self.insert(id, *flow, internal, Phase::Inspecting(state));
+            self.judge_early(id);
+        }
+        let undecided = self.is_undecided(&id);
+        if undecided {
+            self.lose(id);
+            self.adopted.retain(|(adopted, _)| *adopted != id);
+        }
+        undecided
+    }
+
     /// What is to be copied out and held of the packets of a flow's client and server: what its manager
     /// wants, and everything while there is something to be learnt from it.
     pub(super) fn managed(&self, flow: &Flow) -> [Manage; 2] {

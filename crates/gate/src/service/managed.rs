@@ -404,16 +404,18 @@ impl Managers {
             self.release_unread(&id, commands);
         }
         for kept in &first.packets {
-            self.packet(id, &kept.packet(), None, around, commands);
+            self.packet(id, &kept.packet(), None, None, around, commands);
         }
     }
 
-    /// A packet of a managed flow, which waits where it is held.
+    /// A packet of a managed flow, which waits where it is held; its receiver has acknowledged what is before
+    /// `taken`.
     pub(super) fn packet(
         &mut self,
         id: Id,
         packet: &Packet<'_>,
         held: Option<Held>,
+        taken: Option<u32>,
         around: &Around<'_>,
         commands: &mut Vec<WorkerCommand>,
     ) {
@@ -450,7 +452,7 @@ impl Managers {
                 managed.waiting.push_back(Waiting { from: packet.from, end, number: token, held });
             }
         }
-        let what = What::Packet { packet: *packet, held: number };
+        let what = What::Packet { packet: *packet, held: number, taken };
         self.reading.packet(managed.number, &managed.application, what);
         if let Some(held) = over {
             // By what is in it the flow may be refused.

@@ -23,6 +23,8 @@ pub(super) struct Seen {
     pub(super) begins: [Option<u32>; 2],
     pub(super) packet: Kept,
     pub(super) what: What,
+    /// What its receiver has acknowledged.
+    taken: Option<u32>,
     internal: Side,
 }
 
@@ -30,8 +32,10 @@ pub(super) struct Seen {
 pub(super) enum What {
     /// The sockets begin another flow; as the kernel counted the one before.
     Ended(Box<Counted>),
-    /// A packet with a wrong checksum, the flow's so many first one.
+    /// A packet that its receiver drops, the flow's so many first one.
     Broken(u32, Option<Held>),
+    /// A part of a segment of TCP, or a later one of a datagram.
+    Fragment(Option<Held>),
     /// A packet, perhaps one that waits.
     Packet(Option<Held>),
 }
@@ -43,11 +47,15 @@ impl Seen {
             What::Ended(Box::new(kernel::counted(&record.key, ended, now_ns)))
         } else if record.is_broken() {
             What::Broken(record.number, Held::of(record))
+        } else if record.fragment && (packet.tcp.is_some() || record.payload_at == record.transport)
+        {
+            What::Fragment(Held::of(record))
         } else {
             What::Packet(Held::of(record))
         };
         let (id, begins) = (Id::of(&flow), kernel::begins(record));
-        Self { id, flow, begins, packet: Kept::new(&packet), what, internal }
+        let packet = Kept::new(&packet);
+        Self { id, flow, begins, packet, what, taken: record.taken, internal }
     }
 
     /// Decides it.
@@ -58,7 +66,7 @@ impl Seen {
         around: &Around<'_>,
         commands: &mut Vec<WorkerCommand>,
     ) {
-        let Self { id, flow, begins, ref packet, what, internal } = self;
+        let Self { id, flow, begins, ref packet, what, taken, internal } = self;
         let packet = packet.packet();
         let held = match what {
             What::Ended(counted) => {
@@ -67,6 +75,29 @@ impl Seen {
             }
             What::Broken(number, held) => {
                 core.broken(&flow, number);
+                return commands.extend(held.map(WorkerCommand::Release));
+            }
+            What::Fragment(held) => {
+                let lost = packet.tcp.is_some() && core.fragment(&flow, internal, begins);
+                if lost && let Some(entry) = core.flow(&id).filter(|_| !core.refuses(&id)) {
+                    let new = NewFlow {
+                        flow: entry.flow,
+                        internal,
+                        label: None,
+                        began_ns: entry.began_ns,
+                        expectation: None,
+                        syns: begins,
+                        now: None,
+                    };
+                    managers.adopt(new, true, around, commands);
+                } else if !lost {
+                    managers.unread(&id, around, commands);
+                }
+                let refuses = |command: &WorkerCommand| matches!(command, WorkerCommand::Refuse(of, _) if Id::of(of) == id);
+                if core.refuses(&id) || commands.iter().any(refuses) {
+                    managers.counts.dropped += u64::from(held.is_some());
+                    return;
+                }
                 return commands.extend(held.map(WorkerCommand::Release));
             }
             What::Packet(held) => held,
@@ -108,7 +139,7 @@ impl Seen {
                         managers.settle_in(id, flow, &packet, commands);
                     }
                 }
-                managers.packet(id, &packet, held, around, commands);
+                managers.packet(id, &packet, held, taken, around, commands);
             }
         }
     }

@@ -82,7 +82,6 @@ impl Early {
 
     /// Keeps those of `bytes` that are not held yet; false when there is no room for some.
     pub(super) fn insert(&mut self, start: i64, bytes: &[u8]) -> bool {
-        self.compare(start, bytes);
         let (mut at, mut rest) = (start, bytes);
         while !rest.is_empty() {
             let holder = self.segments.range(..=at).next_back();
@@ -102,6 +101,33 @@ impl Early {
             rest = rest.get(step..).unwrap_or_default();
             at += i64::try_from(step).unwrap_or(i64::MAX);
         }
+        true
+    }
+
+    /// Whether every byte from `start` to `end` is held, or known as lost.
+    pub(super) fn covers(&self, mut start: i64, end: i64) -> bool {
+        while start < end {
+            let holder = self.segments.range(..=start).next_back();
+            match holder.map(|(from, held)| held.end(*from)).filter(|reach| *reach > start) {
+                Some(reach) => start = reach,
+                None => return false,
+            }
+        }
+        true
+    }
+
+    /// Drops the segments that end before an offset.
+    pub(super) fn forget(&mut self, before: i64) {
+        while self.segments.first_key_value().is_some_and(|(from, held)| held.end(*from) <= before)
+        {
+            self.pop();
+        }
+    }
+
+    /// Drops the first segment; false when there is none.
+    pub(super) fn pop(&mut self) -> bool {
+        let Some((_, segment)) = self.segments.pop_first() else { return false };
+        self.give(segment.cost());
         true
     }
 

@@ -29,6 +29,7 @@ impl Output {
             Piece::End => self.ends.push("end"),
             Piece::Reset => self.ends.push("reset"),
             Piece::Restart => self.ends.push("restart"),
+            Piece::Unclear => self.ends.push("unclear"),
         }
     }
 
@@ -227,11 +228,14 @@ fn a_half_open_connection_begins_anew_when_its_syn_is_answered() {
 }
 
 #[test]
-fn after_the_end_a_syn_begins_anew_at_once() {
+fn after_the_end_a_syn_begins_anew_when_it_is_answered() {
     let mut bench = Bench::new(PLENTY);
     bench.send(99, Tcp::SYN, b"");
     bench.send(100, Tcp::FIN, b"ab");
     bench.send(500, Tcp::SYN, b"");
+    assert_eq!(bench.output.ends, ["end"]);
+    let output = &mut bench.output;
+    assert!(bench.half.answered(501, &mut |at, piece| output.note(at, piece)));
     bench.send(501, 0, b"cd");
     assert_eq!(bench.output.text(), "abcd");
     assert_eq!(bench.output.ends, ["end", "restart"]);
@@ -286,4 +290,67 @@ fn a_flood_of_early_segments_stays_within_its_bounds() {
     assert!(delivered >= 200 * 400 * 1000 - held);
     drop(halves);
     assert_eq!(budget.used(), 0);
+}
+
+fn judged() -> Bench {
+    let mut bench = Bench::new(PLENTY);
+    bench.half.judge(true);
+    bench.send(99, Tcp::SYN, b"");
+    bench
+}
+
+#[test]
+fn what_comes_again_otherwise_is_unclear_until_it_is_acknowledged() {
+    let mut bench = judged();
+    bench.send(100, 0, b"abcd");
+    bench.send(102, 0, b"cdef");
+    assert_eq!((bench.output.text().as_str(), bench.output.ends.len()), ("abcdef", 0));
+    bench.acknowledge(103);
+    bench.send(100, 0, b"xxx");
+    assert_eq!(bench.output.ends.len(), 0, "nobody takes it any more");
+    bench.send(102, 0, b"xx");
+    assert_eq!(
+        (bench.output.text().as_str(), &bench.output.ends[..]),
+        ("abcdef", &["unclear"][..])
+    );
+    assert_eq!(bench.half.losses().unclear, 1);
+}
+
+#[test]
+fn what_is_no_longer_kept_cannot_be_compared() {
+    let mut bench = Bench { half: Half::new(200, Budget::new(PLENTY)), output: Output::default() };
+    bench.half.judge(true);
+    bench.send(99, Tcp::SYN, b"");
+    for at in 0..4 {
+        bench.send(100 + at * 50, 0, &[b'a'; 50]);
+    }
+    bench.send(250, 0, &[b'a'; 50]);
+    assert_eq!(bench.output.ends.len(), 0);
+    bench.send(100, 0, b"a");
+    assert_eq!(bench.output.ends, ["unclear"]);
+}
+
+#[test]
+fn ends_that_differ_and_urgent_data_are_unclear() {
+    const URG: u8 = 32;
+    let rows: [&[(u32, u8, &[u8])]; 5] = [
+        &[(100, Tcp::FIN, b"abcd"), (104, 0, b"e")],
+        &[(100, Tcp::FIN, b"abcd"), (100, Tcp::FIN, b"ab")],
+        &[(106, 0, b"gh"), (100, Tcp::FIN, b"abcd")],
+        &[(100, URG, b"abcd")],
+        &[(100, 0, b"abcd"), (104, URG, b"")],
+    ];
+    for row in rows {
+        let mut bench = judged();
+        for (sequence, flags, bytes) in row {
+            bench.send(*sequence, *flags, bytes);
+        }
+        assert_eq!(bench.half.losses().unclear, 1, "{row:?}");
+    }
+    // The same end again is none other, and a reset says nothing of what was read.
+    let mut bench = judged();
+    for flags in [Tcp::FIN, Tcp::FIN, Tcp::RST] {
+        bench.send(100, flags, b"abcd");
+    }
+    assert_eq!(bench.half.losses().unclear, 0);
 }

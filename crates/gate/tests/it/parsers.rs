@@ -132,7 +132,7 @@ fn a_file_waits_in_the_process_for_the_answer_to_its_name() {
         let tcp = classify::packet::Tcp { sequence, acknowledgement: 0, flags: 0 };
         let length = payload.len() as u32;
         let packet = Packet { at_ns: 0, from, tcp: Some(tcp), payload, length };
-        What::Packet { packet, held: None }
+        What::Packet { packet, held: None, taken: None }
     };
     let begin = What::Begin {
         sockets,

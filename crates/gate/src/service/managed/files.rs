@@ -175,7 +175,7 @@ impl Managers {
     }
 
     /// Something passes in a flow that the rules about files should have been asked about.
-    pub(super) fn unread(
+    pub(in crate::service) fn unread(
         &mut self,
         id: &Id,
         around: &Around<'_>,

@@ -80,6 +80,8 @@ fn held(flow: &Flow, from: Side, payload: &[u8]) -> Held {
         vlan: None,
         partial: false,
         unverified: false,
+        fragment: false,
+        taken: None,
         transport: 0,
         payload_at: 0,
         payload_length: payload.len() as u32,
@@ -157,7 +159,7 @@ impl Bench {
         let held = (holds && self.managers.settings.hold).then(|| held(&flow, from, bytes));
         let packet = Packet { at_ns: 0, from, tcp, payload: bytes, length };
         self.with(|managers, around, commands| {
-            managers.packet(id, &packet, held, around, commands)
+            managers.packet(id, &packet, held, None, around, commands)
         });
     }
 

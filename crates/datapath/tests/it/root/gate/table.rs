@@ -262,9 +262,17 @@ fn a_packet_with_a_wrong_checksum_is_known_by_it() {
     for frame in plain.map(|packet| packet.bytes()) {
         table.extend([(frame.clone(), false), spoilt(frame, false)]);
     }
+    let spoilt_header = |mut frame: Vec<u8>| {
+        let check = frame.len() - 5 - 20 - 20 + 10;
+        frame[check] ^= 1;
+        frame
+    };
     table.extend([
-        // Behind options a checksum may be made over other addresses.
-        spoilt(with(|packet| packet.options = vec![1; 4]), true),
+        spoilt(with(|packet| packet.options = vec![1; 4]), false),
+        (with(|packet| packet.options = vec![1; 4]), false),
+        (spoilt_header(Packet::tcp(0, ACK, b"hello").bytes()), true),
+        (Packet::tcp(0, 8, b"hello").bytes(), true),
+        (Packet::tcp(0, RST, b"hello").bytes(), false),
         // Parts of datagrams.
         spoilt(with(|packet| packet.fragment = 0x2000), true),
         spoilt(without_checksum(Packet::udp(0, b"hello").bytes()), true),
@@ -274,6 +282,8 @@ fn a_packet_with_a_wrong_checksum_is_known_by_it() {
         gate.heartbeat().unwrap();
         let (_, out, _) = gate.run(Direction::FromInternal, &frame, Meta::default()).unwrap();
         assert_eq!(out, frame);
+        // All of them, though they are of a few flows.
+        gate.table().watch(&Packet::tcp(0, ACK, b"").key(), 100).unwrap();
         let mut broke = None;
         reader.poll(Duration::ZERO, |record| broke = Some(record.is_broken())).unwrap();
         assert_eq!(broke, Some(broken), "{frame:02x?}");

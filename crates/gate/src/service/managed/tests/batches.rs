@@ -71,7 +71,7 @@ impl Flows {
             };
             managers.begin(new, &around, commands);
         }
-        managers.packet(Id::of(&flow), &packet, held, &around, commands);
+        managers.packet(Id::of(&flow), &packet, held, None, &around, commands);
     }
 
     fn exchange(&mut self) {

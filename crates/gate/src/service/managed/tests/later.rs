@@ -103,7 +103,7 @@ fn packets_of_a_flow_that_nobody_manages_keep_their_order() {
             assert!(words(&mut bench.commands).is_empty());
             if took <= batches {
                 bench.with(|managers, around, commands| {
-                    managers.packet(id, &packet, held(), around, commands);
+                    managers.packet(id, &packet, held(), None, around, commands);
                 });
                 assert_eq!(bench.outcome().0, 3, "it goes on at once");
             }

@@ -116,7 +116,7 @@ impl Site {
         talk.2[own] += length;
         let packet = Packet { at_ns: 0, from, tcp: Some(tcp), payload, length };
         self.with(|managers, around, commands| {
-            managers.packet(talk.0, &packet, None, around, commands);
+            managers.packet(talk.0, &packet, None, None, around, commands);
         });
     }
 

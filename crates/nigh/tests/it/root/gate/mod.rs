@@ -5,6 +5,7 @@
 
 mod audited;
 mod chat;
+mod decoys;
 mod flood;
 mod http;
 mod killed;

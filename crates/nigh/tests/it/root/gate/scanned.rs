@@ -25,7 +25,7 @@ impl Scanned {
     }
 
     /// With more of `[gate.scan]`.
-    fn with(application: &str, scan: &str) -> Self {
+    pub(super) fn with(application: &str, scan: &str) -> Self {
         // The gate reaches clamd by its socket in the file system, so its namespace does not matter.
         let namespace = Namespace::new("clamd").unwrap();
         let clamd = Clamd::start(&namespace, None).unwrap();
