@@ -52,15 +52,15 @@ struct gate_counts {
 	__u64 count[GATE_COUNTS];
 };
 
-/*
- * A flow's two sockets, the lower one first, bytewise by address and port; so both directions have
- * one key. All in network byte order; IPv4 addresses as IPv6 has them, ::ffff:a.b.c.d.
- */
 /* A host, as far as hosts have shares: an IPv4 address as in gate_key, or an IPv6 one's /64. */
 struct gate_host {
 	__u64 address[2];
 };
 
+/*
+ * A flow's two sockets, the lower one first, bytewise by address and port; so both directions have
+ * one key. All in network byte order; IPv4 addresses as IPv6 has them, ::ffff:a.b.c.d.
+ */
 struct gate_key {
 	__u64 address[2][2];
 	__be16 port[2];
@@ -267,6 +267,7 @@ struct gate_request {
 	__u8 unused;
 };
 
+_Static_assert(sizeof(struct gate_host) == 16, "gate_host");
 _Static_assert(sizeof(struct gate_key) == 40, "gate_key");
 _Static_assert(sizeof(struct gate_side) == 48, "gate_side");
 _Static_assert(sizeof(struct gate_flow) == 136, "gate_flow");
