@@ -49,6 +49,8 @@ static __always_inline void gate_follow(struct gate_side *side, const struct gat
 					const struct gate_packet *packet)
 {
 	__u32 end = packet->sequence + packet->payload_length;
+	/* A server may speak before the first acknowledgement. */
+	__u32 taken = other->tcp_flags & TCP_ACK ? other->taken : side->reach;
 
 	if (unlikely(packet->fragmented))
 		return;
@@ -56,7 +58,7 @@ static __always_inline void gate_follow(struct gate_side *side, const struct gat
 		side->taken = packet->acknowledgement;
 	/* Farther ahead no receiver takes it: nor does it hide here what comes again. */
 	if (!side->tcp_flags || packet->flags & TCP_SYN & ~side->tcp_flags ||
-	    (packet->payload_length && end - other->taken < GATE_TCP_WINDOW &&
+	    (packet->payload_length && end - taken < GATE_TCP_WINDOW &&
 	     (__s32)(end - side->reach) > 0))
 		side->reach = end;
 }
@@ -361,6 +363,7 @@ __noinline int gate_undecided(struct __sk_buff *skb, const struct gate_packet *p
 	__u64 now = bpf_ktime_get_coarse_ns();
 	struct gate_flow *flow;
 	struct gate_key key;
+	int first;
 
 	if (!control || !counts || !packet)
 		return TCX_NEXT;
@@ -409,6 +412,7 @@ __noinline int gate_undecided(struct __sk_buff *skb, const struct gate_packet *p
 		struct gate_side *other = packet->from ? &flow->side[0] : &flow->side[1];
 
 		side->first = packet->sequence;
+		side->reach = packet->sequence;
 		__sync_fetch_and_and(&other->tcp_flags, ~TCP_SYN);
 	}
 	gate_account_frame(skb, flow, packet);
@@ -418,7 +422,8 @@ __noinline int gate_undecided(struct __sk_buff *skb, const struct gate_packet *p
 		return gate_done(counts, GATE_PASS_UNDECIDED, TCX_NEXT);
 	if (!flow->spoke)
 		flow->spoke = 1;
-	if (!gate_has_share(packet, flow, now)) {
+	first = packet->fragmented != 2 && flow->copied < flow->budget;
+	if ((control->hold || first) && !gate_has_share(packet, flow, now)) {
 		gate_done(counts, GATE_MISSED, 0);
 		if (control->hold || control->drop_on_failure)
 			return gate_done(counts, GATE_DROP_RING, TCX_DROP);
@@ -426,7 +431,7 @@ __noinline int gate_undecided(struct __sk_buff *skb, const struct gate_packet *p
 	}
 	if (control->hold)
 		return gate_hold(skb, counts, packet, flow, hook);
-	if (packet->fragmented != 2 && flow->copied < flow->budget) {
+	if (first) {
 		struct gate_copying how = {.hook = hook, .reason = GATE_FIRST, .length = skb->len};
 
 		how.number = __sync_fetch_and_add(&flow->copied, 1);

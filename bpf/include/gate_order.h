@@ -20,6 +20,10 @@ static __always_inline void gate_take_over(struct gate_flow *to, struct gate_flo
 		__sync_fetch_and_add(&side->packets, __sync_lock_test_and_set(&other->packets, 0));
 		__sync_fetch_and_add(&side->bytes, __sync_lock_test_and_set(&other->bytes, 0));
 		__sync_fetch_and_or(&side->tcp_flags, other->tcp_flags);
+		if ((__s32)(other->taken - side->taken) > 0)
+			side->taken = other->taken;
+		if ((__s32)(other->reach - side->reach) > 0)
+			side->reach = other->reach;
 	}
 }
 

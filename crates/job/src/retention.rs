@@ -11,11 +11,16 @@ const EARLIEST: Duration = Duration::from_secs(1_577_836_800);
 /// goes only when the days that it is ahead are over. After a time in which nobody counted it is late and
 /// catches up. A clock that cannot be right is not heard.
 pub fn now(clock: Duration, before: Option<Duration>, elapsed: Duration) -> Duration {
-    match before {
-        Some(before) if clock < EARLIEST => before,
+    match before.filter(|before| is_plausible(*before)) {
+        Some(before) if !is_plausible(clock) => before,
         Some(before) => clock.min(before.saturating_add(elapsed.saturating_mul(2))),
         None => clock,
     }
+}
+
+/// Whether a clock that is right can show this time, since 1970.
+pub fn is_plausible(time: Duration) -> bool {
+    time >= EARLIEST
 }
 
 #[cfg(test)]
@@ -37,6 +42,8 @@ mod tests {
             (today, Some(today + 31 * DAY), DAY, today),
             (Duration::ZERO, Some(today), DAY, today),
             (Duration::ZERO, None, DAY, Duration::ZERO),
+            // One that was counted by such a clock is none.
+            (today, Some(DAY), DAY, today),
         ];
         for (clock, before, elapsed, expected) in rows {
             assert_eq!(now(clock, before, elapsed), expected, "{clock:?} {before:?}");

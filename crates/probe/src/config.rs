@@ -331,7 +331,8 @@ pub struct LimitConfig {
     #[serde(with = "humantime_serde")]
     #[schemars(with = "config::schema::Duration")]
     pub duration: Duration,
-    /// Most time that the throughput tests of one station take in an hour.
+    /// Most time that the throughput tests of one station take in an hour, on average; as much may come at
+    /// once after a rest.
     #[serde(with = "humantime_serde")]
     #[schemars(with = "config::schema::Duration")]
     pub throughput: Duration,

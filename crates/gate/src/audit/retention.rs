@@ -36,14 +36,17 @@ impl Retention {
         clock: SystemTime,
     ) -> io::Result<usize> {
         files.sort();
-        let oldest = self.now(files.last(), clock)?.checked_sub(self.keep);
+        let (now, marked) = self.now(files.last(), clock);
+        let oldest = now.checked_sub(self.keep);
         let oldest = oldest.filter(|_| !self.keep.is_zero()).map(|it| stamp(UNIX_EPOCH + it));
         let mut bytes = files.iter().fold(open, |sum, file| sum.saturating_add(file.bytes));
         let (mut deleted, mut refused) = (0, None);
         for file in files {
-            let is_old = oldest.as_ref().is_some_and(|oldest| file.stamp < *oldest);
+            // One of a time that cannot be is of a clock that was wrong.
+            let is_dated = file.time().map(since_1970).is_some_and(retention::is_plausible);
+            let is_old = is_dated && oldest.as_ref().is_some_and(|it| file.stamp < *it);
             if !is_old && bytes <= self.most {
-                break;
+                continue;
             }
             // One that stays must not keep the others.
             match fs::remove_file(&file.path) {
@@ -54,29 +57,33 @@ impl Retention {
                 Err(error) => refused = Some(error),
             }
         }
-        refused.map_or(Ok(deleted), Err)
+        // On a full disk the mark can be written when something is deleted.
+        refused.map_or(marked.map(|()| deleted), Err)
     }
 
-    /// The time by which age is counted, since 1970. Where no process has counted it before, it is not later
-    /// than the last file.
-    fn now(&mut self, last: Option<&Aside>, clock: SystemTime) -> io::Result<Duration> {
+    /// The time by which age is counted, since 1970, and whether that was written down. Where no process has
+    /// counted it before, it is not later than the last file.
+    fn now(&mut self, last: Option<&Aside>, clock: SystemTime) -> (Duration, io::Result<()>) {
         let path = self.folder.join(MARK);
-        let since_1970 = |time: SystemTime| time.duration_since(UNIX_EPOCH).unwrap_or_default();
         let (before, elapsed) = match self.counted {
             Some((before, at)) => (Some(before), at.elapsed()),
             None => {
                 let mark = fs::read_to_string(&path).ok().and_then(|text| text.trim().parse().ok());
-                let before = mark.map(Duration::from_secs);
+                let before =
+                    mark.map(Duration::from_secs).filter(|it| retention::is_plausible(*it));
                 (before.or_else(|| last?.time().map(since_1970)), Duration::ZERO)
             }
         };
         let now = retention::now(since_1970(clock), before, elapsed);
         self.counted = Some((now, Instant::now()));
         let new = self.folder.join(format!("{MARK}.new"));
-        fs::write(&new, format!("{}\n", now.as_secs()))?;
-        fs::rename(&new, &path)?;
-        Ok(now)
+        let written = fs::write(&new, format!("{}\n", now.as_secs()));
+        (now, written.and_then(|()| fs::rename(&new, &path)))
     }
+}
+
+fn since_1970(time: SystemTime) -> Duration {
+    time.duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -121,6 +128,29 @@ mod tests {
             let there: Vec<bool> = left.iter().map(|path| path.exists()).collect();
             assert_eq!(there, [0, 1, 2, 3, 4].map(|nth| nth >= expected), "the oldest go");
         }
+    }
+
+    #[test]
+    fn where_nothing_can_be_written_files_go_all_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join(".retained.new")).unwrap();
+        let files = files(folder.path(), &[1, 2, 3]);
+        let oldest = files[2].path.clone();
+        let mut retention = Retention::new(folder.path(), 30 * DAY, 20);
+        assert!(retention.delete(files, 0, today()).is_err());
+        assert!(!oldest.exists());
+    }
+
+    #[test]
+    fn a_file_of_a_clock_that_cannot_be_is_not_old() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut files = files(folder.path(), &[1, 40]);
+        let path = folder.path().join("eve-19700101T000007Z.json");
+        fs::write(&path, "0123456789").unwrap();
+        files.push(Aside { stamp: "19700101T000007Z".into(), bytes: 10, path: path.clone() });
+        let mut retention = Retention::new(folder.path(), 30 * DAY, 1000);
+        assert_eq!(retention.delete(files, 0, today()).unwrap(), 1);
+        assert!(path.exists());
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::{
 use flate2::{Compression, write::GzEncoder};
 use std::{
     io::Write,
-    sync::{OnceLock, Weak},
+    sync::{Mutex, PoisonError, Weak},
     time::{Duration, Instant},
 };
 
@@ -18,6 +18,8 @@ use std::{
 const DEPTH: usize = 120;
 /// How long after an attempt that failed the next is made.
 const AGAIN: Duration = Duration::from_secs(30);
+/// How long after an answer it is asked again.
+const OFTEN: Duration = Duration::from_secs(600);
 /// How often it is looked whether the scanner is still there.
 const LOOK: Duration = Duration::from_millis(500);
 
@@ -57,30 +59,37 @@ fn nested(depth: usize) -> std::io::Result<Vec<u8>> {
 
 /// What is known of it.
 #[derive(Debug, Default)]
-pub(super) struct Limits(OnceLock<bool>);
+pub(super) struct Limits(Mutex<Option<bool>>);
 
 impl Limits {
     pub(super) fn alert(&self) -> Option<bool> {
-        self.0.get().copied()
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set(&self, alerts: bool) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.replace(alerts) != Some(alerts) && !alerts {
+            tracing::warn!("{WARNING}");
+        }
     }
 }
 
-/// Asks until clamd has answered, or the scanner is gone.
+/// Asks now and then, as clamd may be started with other settings, until the scanner is gone.
 pub(super) fn ask(queue: &Weak<Queue>) {
     let mut next = Instant::now();
     while let Some(queue) = queue.upgrade().filter(|queue| !queue.closed()) {
         if Instant::now() >= next {
-            match alerts(&queue.config) {
+            let wait = match alerts(&queue.config) {
                 Ok(alerts) => {
-                    if !alerts {
-                        tracing::warn!("{WARNING}");
-                    }
-                    let _ = queue.limits.0.set(alerts);
-                    return;
+                    queue.limits.set(alerts);
+                    OFTEN
                 }
-                Err(error) => tracing::debug!(%error, "clamd's limits are not known yet"),
-            }
-            next = Instant::now() + AGAIN;
+                Err(error) => {
+                    tracing::debug!(%error, "clamd's limits are not known");
+                    AGAIN
+                }
+            };
+            next = Instant::now() + wait;
         }
         drop(queue);
         std::thread::sleep(LOOK);

@@ -289,12 +289,14 @@ impl<L: Inspect> Core<L> {
         }
     }
 
-    /// A packet that was copied out; says what becomes of it where it waits.
+    /// A packet that was copied out, and what its receiver has acknowledged; says what becomes of it where it
+    /// waits.
     pub(super) fn packet(
         &mut self,
         flow: &Flow,
         internal: Side,
         begins: [Option<u32>; 2],
+        taken: Option<u32>,
         packet: &Packet<'_>,
     ) -> PacketVerdict {
         self.counts.inspected += 1;
@@ -308,7 +310,7 @@ impl<L: Inspect> Core<L> {
         }
         let Some(entry) = self.flows.get_mut(&id) else { return PacketVerdict::Pass };
         entry.inspected += 1;
-        entry.proven |= proves(packet, begins);
+        entry.proven |= proves(packet, taken, begins);
         entry.inspected_ns = now_ns;
         entry.seen_ns = now_ns;
         match &mut entry.phase {
@@ -547,11 +549,13 @@ fn is_inspected<S>(flows: &FxHashMap<Id, Entry<S>>, id: &Id, began_ns: u64) -> b
     })
 }
 
-/// Whether a packet of the client acknowledges something near the number that the server began with, which
-/// goes to the client's address alone.
-fn proves(packet: &Packet<'_>, [_, server]: [Option<u32>; 2]) -> bool {
-    let acknowledges = |tcp: Tcp| tcp.has(Tcp::ACK).then_some(tcp.acknowledgement);
-    let acknowledged = packet.tcp.filter(|_| packet.from == Side::Client).and_then(acknowledges);
+/// Whether the client has acknowledged something near the number that the server began with, which goes to the
+/// client's address alone.
+fn proves(packet: &Packet<'_>, taken: Option<u32>, [_, server]: [Option<u32>; 2]) -> bool {
+    let acknowledged = match packet.from {
+        Side::Client => packet.tcp.filter(|tcp| tcp.has(Tcp::ACK)).map(|tcp| tcp.acknowledgement),
+        Side::Server => packet.tcp.and(taken),
+    };
     acknowledged
         .zip(server)
         .is_some_and(|(number, began)| (1..=NEAR).contains(&number.wrapping_sub(began)))

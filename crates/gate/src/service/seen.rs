@@ -112,7 +112,7 @@ impl Seen {
             core.announced(&flow, internal, begins, label, announcement.is_of_its_hosts(&flow));
         }
         let undecided = new || core.is_undecided(&id);
-        match core.packet(&flow, internal, begins, &packet) {
+        match core.packet(&flow, internal, begins, taken, &packet) {
             PacketVerdict::Drop => {
                 managers.counts.dropped += u64::from(held.is_some());
                 managers.forget(&id);

@@ -351,7 +351,8 @@ impl Admission {
             return Ok(());
         }
         let most = humantime::format_duration(limit.throughput);
-        let text = format!("throughput tests of {name} would take more than {most} in an hour");
+        let text =
+            format!("throughput tests of {name} would take more than {most} in an hour on average");
         Err((Reason::TooMany, text))
     }
 

@@ -422,9 +422,7 @@ enum Admitted {
 impl Entry {
     /// A connection that proved to be one of this session came from there.
     fn came_from(&mut self, source: IpAddr) {
-        if self.sources.contains(&source) {
-            return;
-        }
+        self.sources.retain(|it| *it != source);
         if self.sources.len() >= MOST_SOURCES {
             self.sources.pop_front();
         }

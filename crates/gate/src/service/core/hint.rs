@@ -2,7 +2,7 @@
 
 use classify::{
     flow::Side,
-    label::{Classification, Label},
+    label::{Certainty, Classification, Label},
     packet::Packet,
 };
 
@@ -51,10 +51,48 @@ impl Hint {
         match outcome {
             None | Some(Classification::Pending) => Finding::Open,
             Some(Classification::Known(label)) if is_named(&label) => Finding::Confirmed,
+            Some(Classification::Known(label)) if label.certainty == Certainty::Certain => {
+                Finding::Other(Some(label))
+            }
+            // One side sends a file; what is known of the hosts says nothing of it.
+            Some(_) if !self.both_talk => Finding::Confirmed,
             Some(Classification::Known(label)) => Finding::Other(Some(label)),
-            // One side sends a file, and nothing else is like it.
-            Some(Classification::Unknown) if !self.both_talk => Finding::Confirmed,
             Some(Classification::Unknown) => Finding::Other(None),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use classify::label::{Category, Engine};
+
+    #[test]
+    fn what_is_known_of_the_hosts_alone_takes_no_name_away() {
+        let label = |application: &'static str, certainty| Label {
+            application: application.into(),
+            detail: None,
+            category: Category::Other,
+            certainty,
+            engine: Engine::Host,
+            reason: "a test".into(),
+        };
+        let named = label("ftp-data", Certainty::Likely);
+        let known = |certainty| Some(Classification::Known(label("bittorrent", certainty)));
+        let packet = |from| Packet { at_ns: 0, from, tcp: None, payload: b"content", length: 7 };
+        let [server, client] = [Side::Server, Side::Client].map(packet);
+        for (packets, outcome, is_other) in [
+            (&[server][..], known(Certainty::Certain), true),
+            (&[server], known(Certainty::Likely), false),
+            (&[server, client], known(Certainty::Likely), true),
+        ] {
+            let mut hint = Hint::new(true);
+            for packet in packets {
+                assert_eq!(hint.look(&named, packet, None), Finding::Open);
+            }
+            let finding = hint.look(&named, &server, outcome);
+            assert_eq!(matches!(finding, Finding::Other(Some(_))), is_other, "{finding:?}");
+            assert_eq!(finding == Finding::Confirmed, !is_other);
         }
     }
 }

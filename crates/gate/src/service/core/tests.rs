@@ -139,7 +139,7 @@ fn acknowledge(
 ) -> PacketVerdict {
     let tcp = Some(Tcp { sequence: 1, acknowledgement, flags: Tcp::ACK });
     let packet = Packet { at_ns: 0, from: Side::Client, tcp, payload, length: 100 };
-    core.packet(flow, Side::Client, [Some(0); 2], &packet)
+    core.packet(flow, Side::Client, [Some(0); 2], None, &packet)
 }
 
 #[test]
@@ -152,6 +152,16 @@ fn a_refusal_is_remembered_only_of_a_client_that_the_server_has_reached() {
         let refuses = |command: &KernelCommand| matches!(command, KernelCommand::Refuse { .. });
         assert_eq!(core.commands().iter().any(refuses), remembered, "{acknowledgement}");
         assert!(core.refuses(&Id::of(&flow(1))), "the flow itself is refused");
+    }
+    // Where the server speaks first, the kernel knows what the client has acknowledged.
+    for (taken, remembered) in [(Some(1), true), (Some(0), false), (None, false)] {
+        let mut core = core(RULES, NOON);
+        let tcp = Some(Tcp { sequence: 1, acknowledgement: 1, flags: Tcp::ACK });
+        let payload = b"=edonkey";
+        let packet = Packet { at_ns: 0, from: Side::Server, tcp, payload, length: 8 };
+        core.packet(&flow(1), Side::Client, [Some(0); 2], taken, &packet);
+        let refuses = |command: &KernelCommand| matches!(command, KernelCommand::Refuse { .. });
+        assert_eq!(core.commands().iter().any(refuses), remembered, "{taken:?}");
     }
 }
 
@@ -554,7 +564,7 @@ fn what_is_learnt_and_what_is_managed_of_a_flow_do_not_undo_each_other() {
     let mut core = Core::new(Pupil, policy(RULES), BOUNDS, Labels::default(), NOON, false);
     let send = |core: &mut Core<Pupil>, payload: &[u8]| {
         let packet = Packet { at_ns: 0, from: Side::Client, tcp: None, payload, length: 100 };
-        core.packet(&flow(1), Side::Client, [None; 2], &packet)
+        core.packet(&flow(1), Side::Client, [None; 2], None, &packet)
     };
     let all = Manage { copy: true, ..Manage::default() };
     let file = Manage { copy: true, skip_to: Some(7), brief: true, hold_from: Some(9) };

@@ -5,7 +5,7 @@
 //! adds to what is looked for in a flow and takes nothing away: what the flow is, its content says
 //! ([`Core::announced`](super::super::core::Core::announced)).
 
-use crate::event::Expectation;
+use crate::event::{ANNOUNCED, Expectation};
 use classify::flow::{Flow, Transport};
 use rustc_hash::FxHashMap;
 use std::{
@@ -44,27 +44,32 @@ pub(super) struct Announcements {
     list: FxHashMap<Ends, Announcement>,
     /// When each ends, in that order; also some that are no longer waited for.
     order: VecDeque<(Ends, u64)>,
-    of_hosts: FxHashMap<IpAddr, usize>,
+    /// Those of each host.
+    of_hosts: FxHashMap<IpAddr, Vec<Ends>>,
 }
 
 impl Announcements {
-    /// Waits for the flow that was announced in `by`; false where that may not announce it, or has announced
-    /// too many.
+    /// Waits for the flow that was announced in `by`, unless it concerns others; false where its host has
+    /// announced too many.
     #[must_use]
     pub(super) fn add(&mut self, by: &Flow, expectation: Expectation, now_ns: u64) -> bool {
         self.forget(|until_ns, _| until_ns <= now_ns);
         let (client, server) = (expectation.client, expectation.server);
         let (host, ends) = (by.client.ip(), (client, server));
+        if client != Some(host) && server.ip() != host {
+            return true;
+        }
         self.remove(&ends);
-        if client != Some(host) && server.ip() != host
-            || self.of_hosts.get(&host).is_some_and(|count| *count >= MOST_OF_HOST)
-        {
+        let until_ns = now_ns.saturating_add(WAIT_NS);
+        if expectation.application == ANNOUNCED[0] {
+            self.replace(by, until_ns);
+        }
+        if self.of_hosts.get(&host).is_some_and(|own| own.len() >= MOST_OF_HOST) {
             return false;
         }
         self.forget(|_, waited_for| waited_for >= MOST);
-        let until_ns = now_ns.saturating_add(WAIT_NS);
         self.order.push_back((ends, until_ns));
-        *self.of_hosts.entry(host).or_default() += 1;
+        self.of_hosts.entry(host).or_default().push(ends);
         self.list.insert(ends, Announcement { expectation, by: *by, until_ns });
         true
     }
@@ -86,12 +91,23 @@ impl Announcements {
         }
     }
 
+    /// A control connection of FTP has one data connection at a time: what it announced before is over.
+    fn replace(&mut self, by: &Flow, until_ns: u64) {
+        let own = self.of_hosts.get(&by.client.ip()).cloned().unwrap_or_default();
+        for ends in own {
+            let is_earlier = |it: &Announcement| it.by == *by && it.until_ns != until_ns;
+            if self.list.get(&ends).is_some_and(is_earlier) {
+                self.remove(&ends);
+            }
+        }
+    }
+
     fn remove(&mut self, ends: &Ends) -> Option<Announcement> {
         let announcement = self.list.remove(ends)?;
         let host = announcement.by.client.ip();
-        if let Some(count) = self.of_hosts.get_mut(&host) {
-            *count -= 1;
-            if *count == 0 {
+        if let Some(own) = self.of_hosts.get_mut(&host) {
+            own.retain(|it| it != ends);
+            if own.is_empty() {
                 self.of_hosts.remove(&host);
             }
         }
@@ -117,7 +133,6 @@ impl Announcements {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::ANNOUNCED;
 
     const INSIDE: &str = "10.0.0.5";
     const SERVER: &str = "192.0.2.7";
@@ -130,7 +145,7 @@ mod tests {
     fn expectation(client: Option<&str>, server: &str) -> Expectation {
         let client = client.map(|text| text.parse().unwrap());
         let server = server.parse().unwrap();
-        let (application, promise) = (ANNOUNCED[0], Default::default());
+        let (application, promise) = (ANNOUNCED[1], Default::default());
         Expectation { client, server, application, number: 7, promise }
     }
 
@@ -153,13 +168,13 @@ mod tests {
         ];
         for (client, server, opener, expected) in rows {
             let mut list = Announcements::default();
-            let _ = list.add(&by, expectation(client, server), 0);
+            assert!(list.add(&by, expectation(client, server), 0));
             let flow = flow(opener, server);
             let datagrams = Flow { transport: Transport::Udp, ..flow };
             assert!(list.take(&datagrams, 1).is_none(), "{client:?} {server}");
             assert_eq!(list.take(&flow, 1).is_some(), expected, "{client:?} {server} {opener}");
             assert!(list.take(&flow, 1).is_none(), "one flow alone: {client:?} {server}");
-            assert_eq!(list.of_hosts.len(), list.list.len());
+            assert_eq!(list.of_hosts.values().flatten().count(), list.list.len());
         }
     }
 
@@ -173,6 +188,24 @@ mod tests {
         assert!(list.add(&by, expected(), 0) && list.add(&by, expected(), 5));
         assert!(list.take(&data, WAIT_NS + 4).is_some());
         assert!(list.take(&data, WAIT_NS + 4).is_none());
+    }
+
+    #[test]
+    fn a_control_connection_of_ftp_replaces_what_it_announced() {
+        let (by, mut list) = (flow("10.0.0.5:40000", "192.0.2.7:21"), Announcements::default());
+        let ftp = |server: &str| Expectation {
+            application: ANNOUNCED[0],
+            ..expectation(Some(INSIDE), server)
+        };
+        // Behind NAT a server states another address; both are announced, and one is used at most.
+        for port in 1..=100 {
+            for server in [SERVER, "10.9.8.7"] {
+                assert!(list.add(&by, ftp(&format!("{server}:{port}")), port));
+            }
+        }
+        assert_eq!((list.list.len(), list.of_hosts[&by.client.ip()].len()), (2, 2));
+        assert!(list.take(&flow("10.0.0.5:1", "192.0.2.7:99"), 100).is_none());
+        assert!(list.take(&flow("10.0.0.5:1", "10.9.8.7:100"), 100).is_some());
     }
 
     #[test]

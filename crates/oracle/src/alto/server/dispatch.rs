@@ -342,11 +342,11 @@ impl Site {
         };
         let (path, accept, content_type) =
             (head.path.clone(), head.accept.clone(), head.content_type.clone());
-        let turn = self.turns.take(peer.source).await;
         // No work for an answer that there is no room for.
         if !self.room(peer).await {
             return (name, full(), None);
         }
+        let turn = self.turns.take(peer.source).await;
         let work = tokio::task::spawn_blocking(move || {
             panics::point("alto-work");
             let response = answers.respond(&Asked {

@@ -147,7 +147,7 @@ impl Held {
 
     /// The bytes that are held, which free the account when they are dropped.
     pub(super) fn keep(self, bytes: impl AsRef<[u8]> + Send + 'static) -> Bytes {
-        Bytes::from_owner(Kept { bytes, _held: self })
+        Bytes::from_owner(Kept { _held: self, bytes })
     }
 }
 
@@ -163,7 +163,7 @@ impl Drop for Held {
                 sub(&mut used.by_source, source, self.bytes);
             }
             if of_all {
-                used.all -= self.bytes;
+                used.all = used.all.saturating_sub(self.bytes);
             }
             (of_source, of_all)
         };
@@ -175,8 +175,9 @@ impl Drop for Held {
 
 /// Bytes with their account.
 struct Kept<B> {
-    bytes: B,
+    /// Dropped first: as soon as the bytes are free, others may have the same address.
     _held: Held,
+    bytes: B,
 }
 
 impl<B: AsRef<[u8]>> AsRef<[u8]> for Kept<B> {

@@ -63,13 +63,14 @@ impl Places {
         Ok(Place { places: self.clone(), number, progress })
     }
 
-    /// Ends the connection of `source` whose exchanges have not gone on for longest; false if it has none.
+    /// Ends the connection of `source` whose client has not taken its answer for longest; if there is none, one
+    /// with exchanges that wait for something else, or an idle one. False if the source has none at all.
     pub(super) fn evict_of(&self, source: IpAddr) -> bool {
         let mut taken = self.taken();
         let connections = taken.connections.iter();
         let victim = connections
             .filter(|(_, progress)| progress.source == source)
-            .map(|(number, progress)| (progress.idle(), *number))
+            .map(|(number, progress)| (progress.stuck(), *number))
             .min()
             .map(|(_, number)| number);
         if let Some(victim) = victim {

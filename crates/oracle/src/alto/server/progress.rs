@@ -96,6 +96,16 @@ impl Progress {
         (state.exchanges.is_empty(), state.last)
     }
 
+    /// How the connection holds memory, the most surely first: its client has not taken an answer, something is
+    /// asked on it, it is idle. And since when.
+    pub(super) fn stuck(&self) -> (u8, Instant) {
+        let state = self.state();
+        match state.exchanges.values().flatten().min() {
+            Some(since) => (0, *since),
+            None => (if state.exchanges.is_empty() { 2 } else { 1 }, state.last),
+        }
+    }
+
     /// Makes the connection end.
     pub(super) fn evict(&self) {
         self.evicted.notify_one();

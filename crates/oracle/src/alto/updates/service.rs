@@ -88,7 +88,7 @@ impl Streams {
             Ok(params) => params,
             Err(problem) => return reply::problem(400, &problem),
         };
-        if !self.has_room(source) {
+        if self.room(source).is_none() {
             return self.full();
         }
         let adds = match self.follow(service, &params, source).await {
@@ -102,8 +102,11 @@ impl Streams {
             Err(refused) => return self.refuse(refused),
         };
         // Others may have come while the resources were asked.
-        if !self.has_room(source) {
-            return self.full();
+        let Some(victim) = self.room(source) else { return self.full() };
+        if let Some((token, stream)) = victim {
+            self.counters.refuse(Refusal::Evicted);
+            stream.end("it makes room for other clients");
+            self.close(&token);
         }
         let stream = Arc::new(Stream {
             begun: Instant::now(),
@@ -136,16 +139,16 @@ impl Streams {
         response
     }
 
-    /// Whether `client` may open a stream; if all are open, one of another source may have to end for it.
-    fn has_room(&self, client: IpAddr) -> bool {
+    /// Whether `client` may open a stream; if all are open, with that of another source that has to end for it.
+    fn room(&self, client: IpAddr) -> Option<Option<(String, Arc<Stream>)>> {
         let source = permits::source(client);
         let streams = self.streams();
         let own = streams.values().filter(|stream| stream.source == source).count();
         if own >= self.limits.streams_per_source {
-            return false;
+            return None;
         }
         if streams.len() < self.limits.streams {
-            return true;
+            return Some(None);
         }
         let holdings = streams.iter().map(|(token, stream)| Holding {
             key: token.clone(),
@@ -153,14 +156,9 @@ impl Streams {
             idle: false,
             last: stream.begun,
         });
-        let victim = gives_way(holdings.collect(), source);
-        let victim = victim.and_then(|token| Some((streams.get(&token).cloned()?, token)));
-        drop(streams);
-        let Some((stream, token)) = victim else { return false };
-        self.counters.refuse(Refusal::Evicted);
-        stream.end("it makes room for other clients");
-        self.close(&token);
-        true
+        let token = gives_way(holdings.collect(), source)?;
+        let stream = streams.get(&token).cloned()?;
+        Some(Some((token, stream)))
     }
 
     fn full(&self) -> Response<Body> {

@@ -332,6 +332,43 @@ fn a_host_that_fills_the_ring_leaves_room_for_others() {
 }
 
 #[test]
+fn what_comes_again_is_held_until_its_receiver_has_acknowledged_it() {
+    const DOWN: Direction = Direction::ToInternal;
+    for first in [1000_u32, 0x9000_0000, u32::MAX] {
+        let gate = gate();
+        let client = |flags, acknowledgement| Packet {
+            sequence: 1,
+            acknowledgement,
+            ..Packet::tcp(0, flags, b"")
+        };
+        let server = |flags, sequence, payload| Packet {
+            sequence,
+            acknowledgement: 1,
+            ..Packet::tcp(0, flags, payload).back()
+        };
+        let next = first.wrapping_add(1);
+        let passes = |direction, packet: &Packet, count| {
+            run(&gate, direction, &packet.bytes(), TcVerdict::Next, count);
+        };
+        passes(UP, &client(SYN, 0), |c| c.passed_undecided);
+        passes(DOWN, &server(SYN | ACK, first, b""), |c| c.passed_undecided);
+        let data = server(ACK, next, b"decoy");
+        let hold_from = Some(next.wrapping_add(1000));
+        let manage = Manage { copy: true, hold_from, ..Manage::default() };
+        let key = data.key();
+        let side = key.side_of(data.from).unwrap();
+        let verdict = FlowVerdict::default();
+        gate.table().decide_managed(&key, &verdict, of_side(side, manage)).unwrap();
+        // The server speaks before the client has acknowledged its SYN.
+        passes(DOWN, &data, |c| c.passed_decided);
+        passes(UP, &client(ACK, next), |c| c.passed_decided);
+        run(&gate, DOWN, &data.bytes(), TcVerdict::Drop, |c| c.held);
+        passes(UP, &client(ACK, next.wrapping_add(5)), |c| c.passed_decided);
+        passes(DOWN, &data, |c| c.passed_decided);
+    }
+}
+
+#[test]
 fn a_verdict_brings_what_is_to_be_seen_of_both_sides() {
     let gate = gate();
     let (mut reader, table) = (gate.reader().unwrap(), gate.table());

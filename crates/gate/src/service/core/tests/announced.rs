@@ -15,7 +15,7 @@ fn name(core: &Core<Reader>) -> &str {
 fn answer(core: &mut Core<Reader>, payload: &[u8]) -> PacketVerdict {
     let length = u32::try_from(payload.len()).unwrap();
     let packet = Packet { at_ns: 0, from: Side::Server, tcp: None, payload, length };
-    core.packet(&flow(1), Side::Client, [None; 2], &packet)
+    core.packet(&flow(1), Side::Client, [None; 2], None, &packet)
 }
 
 #[test]
