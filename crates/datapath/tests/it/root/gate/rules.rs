@@ -359,8 +359,8 @@ fn what_comes_again_is_held_until_its_receiver_has_acknowledged_it() {
         let side = key.side_of(data.from).unwrap();
         let verdict = FlowVerdict::default();
         gate.table().decide_managed(&key, &verdict, of_side(side, manage)).unwrap();
-        // The server speaks before the client has acknowledged its SYN.
-        passes(DOWN, &data, |c| c.passed_decided);
+        // What the server says before the client has acknowledged its SYN may be a decoy, too.
+        run(&gate, DOWN, &data.bytes(), TcVerdict::Drop, |c| c.held);
         passes(UP, &client(ACK, next), |c| c.passed_decided);
         run(&gate, DOWN, &data.bytes(), TcVerdict::Drop, |c| c.held);
         passes(UP, &client(ACK, next.wrapping_add(5)), |c| c.passed_decided);
