@@ -1,7 +1,7 @@
 //! Packets that were held, and how such that follow each other become one.
 
 use super::flow::{Key, Protocol, Side};
-use super::record::{Direction, Reason, Record};
+use super::record::{ADDRESSES, Direction, Reason, Record, TAG, network};
 use wire::{IpProtocol, checksum};
 
 /// Bytes of `struct virtio_net_hdr`.
@@ -23,9 +23,6 @@ const CHECK: usize = 16;
 /// Bytes of IP's headers without more.
 const IP4: usize = 20;
 const IP6: usize = 40;
-/// Bytes of Ethernet's addresses, and of a tag.
-const ADDRESSES: usize = 12;
-const TAG: usize = 4;
 
 /// A packet that was held, whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -225,15 +222,6 @@ impl Held {
             field.copy_from_slice(bytes);
         }
     }
-}
-
-/// Where a frame's network header begins: behind its tags (IEEE 802.1Q).
-pub(super) fn network(frame: &[u8]) -> Option<usize> {
-    let mut at = ADDRESSES;
-    while matches!(frame.get(at..at + 2)?, [0x81, 0] | [0x88, 0xa8]) {
-        at += TAG;
-    }
-    Some(at + 2)
 }
 
 #[cfg(test)]

@@ -7,6 +7,10 @@ use wire::{
     checksum::{self, Sum, pseudo},
 };
 
+/// Bytes of Ethernet's addresses, and of a tag.
+pub(super) const ADDRESSES: usize = 12;
+pub(super) const TAG: usize = 4;
+
 /// Where a packet was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
@@ -122,7 +126,7 @@ impl<'a> Record<'a> {
         if self.segment != 0 || self.key.socket(self.from).is_ipv6() {
             return None;
         }
-        let header = self.frame.get(super::held::network(self.frame)?..self.transport)?;
+        let header = self.frame.get(network(self.frame)?..self.transport)?;
         header.first().filter(|first| usize::from(**first & 15) * 4 == header.len())?;
         Some(header)
     }
@@ -197,3 +201,12 @@ const _: () = {
         types::gate_hook::GATE_FROM_INTERNAL.0 == 0 && types::gate_hook::GATE_TO_INTERNAL.0 == 1
     );
 };
+
+/// Where a frame's network header begins: behind its tags (IEEE 802.1Q).
+pub(super) fn network(frame: &[u8]) -> Option<usize> {
+    let mut at = ADDRESSES;
+    while matches!(frame.get(at..at + 2)?, [0x81, 0] | [0x88, 0xa8]) {
+        at += TAG;
+    }
+    Some(at + 2)
+}

@@ -1,6 +1,6 @@
 //! Bodies of requests and answers, as far as there is memory for them.
 
-use super::dispatch::{Peer, Site};
+use super::dispatch::{Peer, Site, full};
 use crate::alto::{counters::Refusal, error::Problem, reply};
 use axum::{
     body::{Body, Bytes},
@@ -103,9 +103,4 @@ impl Site {
             }
         }
     }
-}
-
-/// There is no memory for a request or its answer.
-pub(super) fn full() -> Response<Body> {
-    reply::later(503, "The limit of memory for requests and answers is reached.", 1)
 }

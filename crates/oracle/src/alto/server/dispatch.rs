@@ -9,7 +9,6 @@
 
 use super::{
     Access, Settings,
-    bodies::full,
     memory::Memory,
     places::Places,
     turns::{Turn, Turns},
@@ -443,4 +442,9 @@ fn without_body(mut response: Response<Body>) -> Response<Body> {
     }
     *response.body_mut() = Body::empty();
     response
+}
+
+/// There is no memory for a request or its answer.
+pub(super) fn full() -> Response<Body> {
+    reply::later(503, "The limit of memory for requests and answers is reached.", 1)
 }
