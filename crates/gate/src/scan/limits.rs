@@ -24,8 +24,8 @@ const OFTEN: Duration = Duration::from_secs(600);
 const LOOK: Duration = Duration::from_millis(500);
 
 /// What the operator is told where it does not.
-const WARNING: &str =
-    "clamd calls archives clean that go beyond its limits: set `AlertExceedsMax yes` in clamd.conf";
+pub const WARNING: &str =
+    "clamd calls archives clean that go beyond its limits: set AlertExceedsMax yes in clamd.conf";
 
 /// Whether clamd tells that an archive goes beyond its limits.
 ///

@@ -23,6 +23,7 @@ mod whole;
 
 pub use config::{Address, Config, Failed};
 pub use job::Job;
+pub use limits::WARNING as LIMITS_WARNING;
 
 use crate::stream::Budget;
 use clamd::{Failure, ScanResult};

@@ -302,12 +302,7 @@ impl<L: Inspect> Core<L> {
         self.counts.inspected += 1;
         let id = Id::of(flow);
         let now_ns = self.now_ns;
-        if !self.flows.contains_key(&id) {
-            self.counts.seen += 1;
-            let state = Box::new(self.inspect.begin(flow, begins));
-            self.insert(id, *flow, internal, Phase::Inspecting(state));
-            self.judge_early(id);
-        }
+        self.meet(id, flow, internal, begins);
         let Some(entry) = self.flows.get_mut(&id) else { return PacketVerdict::Pass };
         entry.inspected += 1;
         entry.proven |= proves(packet, taken, begins);
@@ -384,12 +379,7 @@ impl<L: Inspect> Core<L> {
         begins: [Option<u32>; 2],
     ) -> bool {
         let id = Id::of(flow);
-        if !self.flows.contains_key(&id) {
-            self.counts.seen += 1;
-            let state = Box::new(self.inspect.begin(flow, begins));
-            self.insert(id, *flow, internal, Phase::Inspecting(state));
-            self.judge_early(id);
-        }
+        self.meet(id, flow, internal, begins);
         let undecided = self.is_undecided(&id);
         if undecided {
             self.lose(id);
@@ -470,6 +460,16 @@ impl<L: Inspect> Core<L> {
         } else {
             let verdict = self.verdict(&id);
             self.commands.extend(verdict);
+            self.judge_early(id);
+        }
+    }
+
+    /// A packet of a flow has come, perhaps its first one.
+    fn meet(&mut self, id: Id, flow: &Flow, internal: Side, begins: [Option<u32>; 2]) {
+        if !self.flows.contains_key(&id) {
+            self.counts.seen += 1;
+            let state = Box::new(self.inspect.begin(flow, begins));
+            self.insert(id, *flow, internal, Phase::Inspecting(state));
             self.judge_early(id);
         }
     }

@@ -5,6 +5,7 @@ use crate::{
     config::{Deny, Rate},
     control::By,
     policy::{RuntimeAction, RuntimeRule},
+    scan::LIMITS_WARNING,
 };
 use std::fmt::Write;
 use terminal::text::{CellAlignment, age, counts, lines, size, table};
@@ -95,7 +96,7 @@ pub fn render(status: &Status) -> String {
         );
     }
     if files.limits_alert == Some(false) {
-        out.push_str("clamd calls archives clean that go beyond its limits: set AlertExceedsMax yes in clamd.conf\n");
+        let _ = writeln!(out, "{LIMITS_WARNING}");
     }
     out.push_str(&applications(status));
     if !status.rules.is_empty() {

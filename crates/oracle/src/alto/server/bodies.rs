@@ -38,7 +38,7 @@ impl Site {
     }
 
     /// Whether a client may use more memory. Where there is none, the source that uses the most gives way to those
-    /// that use less: that connection of it is ended on which nothing went on for longest.
+    /// that use less: that connection of it is ended whose client has not taken its answer for longest.
     pub(super) async fn room(&self, peer: Peer) -> bool {
         let end = Instant::now() + MEMORY;
         loop {
