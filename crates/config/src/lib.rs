@@ -29,6 +29,7 @@ mod rules;
 pub mod schema;
 mod size;
 pub mod target;
+pub mod token;
 
 pub use alike::alike;
 pub use bare::{

@@ -39,12 +39,17 @@ pub struct NodeConfig {
     /// Path of the control socket (mode 0600), on which the daemon takes commands.
     pub control: PathBuf,
     /// Address and port of the HTTP server (status page, metrics, health, API); port 0 is any free port.
-    /// There is no login: keep it on loopback or a management network.
+    /// Whose traffic it is and what it is made of is shown to `http_token` and to local users that the daemon trusts,
+    /// health and metrics to everyone: keep it on loopback or a management network.
     #[schemars(with = "config::schema::Endpoint")]
     pub http: SocketAddr,
     /// Names in URLs of the HTTP server, besides its addresses, `localhost` and the host's name. Requests for other
     /// names are refused, so that no page elsewhere can have its reader's browser ask (DNS rebinding).
     pub http_names: Vec<String>,
+    /// A file with the token that lets programs elsewhere, and other users of this machine, read the API and the
+    /// status page: 16 or more printable characters, such as from `openssl rand -hex 32`. It must be readable by the
+    /// daemon and not by others (root:nigh, mode 0640).
+    pub http_token: Option<PathBuf>,
     /// Directory for state that must survive a restart.
     pub state: PathBuf,
 }
@@ -61,6 +66,7 @@ impl Default for NodeConfig {
             control: DEFAULT_CONTROL.into(),
             http: SocketAddr::from(([127, 0, 0, 1], 9160)),
             http_names: Vec::new(),
+            http_token: None,
             state: "/var/lib/nigh".into(),
         }
     }

@@ -38,7 +38,7 @@ fn every_mistake_is_named_with_line_and_column() {
         (
             "[node]\ncolour = \"b\"\n",
             &[
-                "2:1 node.colour: unknown key `colour`: there are `name`, `control`, `http`, `http_names`, `state`",
+                "2:1 node.colour: unknown key `colour`: there are `name`, `control`, `http`, `http_names`, `http_token`, `state`",
             ],
         ),
         (
@@ -46,7 +46,7 @@ fn every_mistake_is_named_with_line_and_column() {
             &[
                 "2:8 node.name: invalid type: integer `5`, expected a string",
                 "3:8 node.http: expected an address with a port, such as `127.0.0.1:9160` or `[::1]:9160`",
-                "4:1 node.x: unknown key `x`: there are `name`, `control`, `http`, `http_names`, `state`",
+                "4:1 node.x: unknown key `x`: there are `name`, `control`, `http`, `http_names`, `http_token`, `state`",
             ],
         ),
         (

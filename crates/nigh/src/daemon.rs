@@ -16,8 +16,10 @@ use crate::{
     notify::Notifier,
     privileges,
     state::{State, StateError},
+    viewers::Viewers,
     watchdog,
 };
+use ::config::token::TokenError;
 use ::control::ControlSocket;
 use job::file::LoadError;
 use nix::sys::signal::{SigSet, Signal as Unix};
@@ -49,6 +51,9 @@ pub enum RunError {
     /// The HTTP address cannot be bound.
     #[error(transparent)]
     Http(#[from] web::BindError),
+    /// The token of viewers cannot be used.
+    #[error("node.http_token: {0}")]
+    Token(#[from] TokenError),
     /// A job did not start.
     #[error("{0}")]
     Job(job::Error),
@@ -124,6 +129,7 @@ async fn serve(args: &RunArgs, loaded: Loaded) -> Result<(), RunError> {
     let state = State::open(&config.state)?;
     let socket = ControlSocket::bind(&config.control)?;
     let listener = TcpListener::from_std(web::bind(config.http, "node.http")?)?;
+    let viewers = Viewers::new(config.http_token.as_deref())?;
     let address = listener.local_addr()?;
     let drained = state.drained();
     if drained {
@@ -154,7 +160,7 @@ async fn serve(args: &RunArgs, loaded: Loaded) -> Result<(), RunError> {
         let (for_http, for_control) = (node.clone(), node.clone());
         async move {
             tokio::join!(
-                web::serve(listener, for_http.http_names(), http::router(for_http)),
+                web::serve(listener, for_http.http_names(), http::router(for_http, &viewers)),
                 socket.serve(move |line| control::reply(for_control.clone(), line))
             )
         }

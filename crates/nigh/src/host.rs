@@ -13,11 +13,12 @@ use std::{
 };
 
 /// Keys, without what is before the last dot, whose values are files that are read.
-const READ: [&str; 9] = [
+const READ: [&str; 10] = [
     "authority",
     "certificate",
     "client_ca",
     "file",
+    "http_token",
     "key",
     "oracle_conf",
     "password_file",

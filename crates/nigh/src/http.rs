@@ -1,13 +1,17 @@
-//! The daemon's HTTP server: read-only except for measurements requested with a token.
+//! The daemon's HTTP server: read-only except for tests requested with a token.
 //!
 //! [`routes`] is the table of everything that it answers; `docs/http.md` describes each route.
 
-use crate::{metrics, node::Node};
+use crate::{
+    metrics,
+    node::Node,
+    viewers::{Viewers, bearer, permitted, unauthorized},
+};
 use axum::{
     Json, Router,
     body::Bytes,
     extract::{DefaultBodyLimit, Query, State, rejection::QueryRejection},
-    http::{HeaderMap, HeaderValue, StatusCode, header},
+    http::{HeaderMap, StatusCode, header},
     middleware,
     response::{IntoResponse, Response},
     routing::{MethodRouter, get, post},
@@ -24,8 +28,19 @@ const TOP_ROWS: usize = 10;
 /// The longest body of a request to run a test, in bytes.
 const ORDER_LIMIT: usize = 16 << 10;
 
-/// A route: its method, its path, and what answers.
-pub type Route = (&'static str, &'static str, MethodRouter<Arc<Node>>);
+/// Who may ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Who {
+    /// Whoever reaches the address.
+    Anyone,
+    /// See [`viewers`](crate::viewers).
+    Viewers,
+    /// Who bears the token of `[probe.request]`.
+    Requesters,
+}
+
+/// A route: its method, its path, who may ask, and what answers.
+pub type Route = (&'static str, &'static str, Who, MethodRouter<Arc<Node>>);
 
 /// Everything that the daemon serves.
 pub fn routes() -> Vec<Route> {
@@ -39,19 +54,20 @@ pub fn routes() -> Vec<Route> {
     let script = || file("text/javascript", include_str!("../../../web/status.js"));
     let ledger = |node| echo(node, Request::Ledger);
     let echo_top = |node| echo(node, Request::Top { count: TOP_ROWS });
+    let run_route = post(run).layer(DefaultBodyLimit::max(ORDER_LIMIT));
     vec![
-        ("GET", "/", get(page)),
-        ("GET", "/status.css", get(style)),
-        ("GET", "/status.js", get(script)),
-        ("GET", "/healthz", get(healthz)),
-        ("GET", "/metrics", take_turns(&counted, get(metrics))),
-        ("GET", "/api/v1/status", take_turns(&counted, get(status))),
-        ("GET", "/api/v1/echo/ledger", take_turns(&counted, get(ledger))),
-        ("GET", "/api/v1/echo/top", take_turns(&counted, get(echo_top))),
-        ("GET", "/api/v1/gate", take_turns(&counted, get(gate_status))),
-        ("GET", "/api/v1/gate/top", take_turns(&counted, get(gate_top))),
-        ("GET", "/api/v1/probe/show", take_turns(&archive, get(show))),
-        ("POST", "/api/v1/probe/run", post(run).layer(DefaultBodyLimit::max(ORDER_LIMIT))),
+        ("GET", "/", Who::Anyone, get(page)),
+        ("GET", "/status.css", Who::Anyone, get(style)),
+        ("GET", "/status.js", Who::Anyone, get(script)),
+        ("GET", "/healthz", Who::Anyone, get(healthz)),
+        ("GET", "/metrics", Who::Anyone, take_turns(&counted, get(metrics))),
+        ("GET", "/api/v1/status", Who::Viewers, take_turns(&counted, get(status))),
+        ("GET", "/api/v1/echo/ledger", Who::Anyone, take_turns(&counted, get(ledger))),
+        ("GET", "/api/v1/echo/top", Who::Viewers, take_turns(&counted, get(echo_top))),
+        ("GET", "/api/v1/gate", Who::Viewers, take_turns(&counted, get(gate_status))),
+        ("GET", "/api/v1/gate/top", Who::Viewers, take_turns(&counted, get(gate_top))),
+        ("GET", "/api/v1/probe/show", Who::Viewers, take_turns(&archive, get(show))),
+        ("POST", "/api/v1/probe/run", Who::Requesters, run_route),
     ]
 }
 
@@ -61,11 +77,18 @@ fn take_turns(turns: &Turns, handler: MethodRouter<Arc<Node>>) -> MethodRouter<A
 }
 
 /// Routes requests to what answers them.
-pub fn router(node: Arc<Node>) -> Router {
-    let routes = routes().into_iter();
-    routes
-        .fold(Router::new(), |router, (_, path, handler)| router.route(path, handler))
-        .with_state(node)
+pub fn router(node: Arc<Node>, viewers: &Viewers) -> Router {
+    let mut router = Router::new();
+    for (_, path, who, handler) in routes() {
+        let handler = match who {
+            Who::Viewers => {
+                handler.layer(middleware::from_fn_with_state(viewers.clone(), permitted))
+            }
+            Who::Anyone | Who::Requesters => handler,
+        };
+        router = router.route(path, handler);
+    }
+    router.with_state(node)
 }
 
 async fn metrics(State(node): State<Arc<Node>>) -> Response {
@@ -164,8 +187,7 @@ async fn show(
 /// Runs a test for a client with the station's token.
 async fn run(State(node): State<Arc<Node>>, headers: HeaderMap, body: Bytes) -> Response {
     use probe::service::RequestError;
-    let token = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let token = token.and_then(|value| value.strip_prefix("Bearer "));
+    let token = bearer(&headers);
     let result = match node.jobs().get::<probe::service::Service>() {
         None => Err(RequestError::Off),
         Some(station) => match station.ask(|station| station.request(token, &body)).await {
@@ -180,17 +202,12 @@ async fn run(State(node): State<Arc<Node>>, headers: HeaderMap, body: Bytes) -> 
         Err(error) => {
             let status = match &error {
                 RequestError::Off => StatusCode::NOT_FOUND,
-                RequestError::Token => StatusCode::UNAUTHORIZED,
+                RequestError::Token => return unauthorized("nigh probe", error.to_string()),
                 RequestError::Malformed(_) => StatusCode::BAD_REQUEST,
                 RequestError::NotPermitted(_) => StatusCode::FORBIDDEN,
                 RequestError::Control(_) => StatusCode::UNPROCESSABLE_ENTITY,
             };
-            let mut response = refuse(status, error.to_string());
-            if status == StatusCode::UNAUTHORIZED {
-                let challenge = HeaderValue::from_static("Bearer realm=\"nigh probe\"");
-                response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
-            }
-            response
+            refuse(status, error.to_string())
         }
     })
 }

@@ -8,7 +8,7 @@
 //!   completion, [`man`]: man pages;
 //! - [`config`]: the configuration file, [`man5`]: its man page, [`host`]: whether a host has what it names;
 //! - [`daemon`]: start, signals, reload, stop; [`control`]: its control socket, [`client`]: the
-//!   other end; [`http`]: status page, metrics, health and API; [`metrics`];
+//!   other end; [`http`]: status page, metrics, health and API, [`viewers`]: who may read it; [`metrics`];
 //! - [`node`]: the running node, [`jobs`]: its jobs; [`privileges`]: which capabilities are kept;
 //!   [`state`]: what survives a restart; [`notify`]: notifications to systemd, [`watchdog`]: that the jobs
 //!   answer;
@@ -35,4 +35,5 @@ pub mod node;
 pub mod notify;
 pub mod privileges;
 pub mod state;
+pub mod viewers;
 pub mod watchdog;

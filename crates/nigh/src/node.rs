@@ -204,6 +204,7 @@ impl Node {
             ("node.control", new.control != old.control),
             ("node.http", new.http != old.http),
             ("node.http_names", new.http_names != old.http_names),
+            ("node.http_token", new.http_token != old.http_token),
             ("node.state", new.state != old.state),
         ];
         differs.iter().filter(|(_, differs)| *differs).map(|(key, _)| *key).collect()

@@ -27,10 +27,8 @@ mod run;
 mod shared;
 mod spec;
 mod timetable;
-mod token;
 
 pub use error::{ControlError, ReloadError, RequestError, ShowError, StartError};
-pub use token::TokenError;
 
 use crate::{
     archive::Archive,
@@ -43,6 +41,7 @@ use crate::{
     status,
 };
 use actions::Commitments;
+use config::token::{Token, TokenError};
 use datapath::clock::unix_ns;
 use driver::Driver;
 use job::Pulse;
@@ -54,7 +53,6 @@ use std::{
     net::{IpAddr, SocketAddr, TcpListener},
     sync::{Arc, Mutex, PoisonError},
 };
-use token::Token;
 use tokio::{runtime::Runtime, sync::mpsc::Receiver};
 use topo::MeasuredLink;
 use tracing::info;

@@ -1,8 +1,10 @@
 //! HTTP servers: HTTP/1.1, bounded in connections, header size and time.
 //!
-//! The daemon has one, `nigh lab run --http` too, and a job may. There is no TLS and no login: bind it to an address
-//! that only operators reach.
+//! The daemon has one, `nigh lab run --http` too, and a job may. There is no TLS: bind it to an address that only
+//! operators reach.
 #![forbid(unsafe_code)]
+
+mod local;
 
 use axum::{
     Json, Router,
@@ -11,7 +13,11 @@ use axum::{
     middleware::{self, Next},
     response::{IntoResponse, Response},
 };
-use hyper::server::conn::http1;
+use hyper::{
+    body::Incoming,
+    server::conn::http1,
+    service::{Service, service_fn},
+};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
     service::TowerToHyperService,
@@ -37,6 +43,13 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(120);
 /// Longest head of a request, in bytes.
 const HEAD_LIMIT: usize = 16 << 10;
+
+/// The ends of the connection that a request came on: an extension of each request.
+#[derive(Clone, Copy, Debug)]
+pub struct Ends {
+    client: SocketAddr,
+    server: SocketAddr,
+}
 
 /// The HTTP address cannot be bound.
 #[derive(Debug, thiserror::Error)]
@@ -72,26 +85,32 @@ pub async fn serve(listener: TcpListener, names: Names, router: Router) {
     loop {
         while connections.try_join_next().is_some() {}
         let Ok(slot) = slots.clone().acquire_owned().await else { return };
-        let Ok((stream, _)) = listener.accept().await else {
+        let Ok((stream, client)) = listener.accept().await else {
             // Out of file descriptors: what ends meanwhile makes room.
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
         let router = router.clone();
         connections.spawn(async move {
-            converse(stream, router).await;
+            converse(stream, client, router).await;
             drop(slot);
         });
     }
 }
 
 /// Serves one connection; what goes wrong on it is the client's affair.
-async fn converse(stream: TcpStream, router: Router) {
+async fn converse(stream: TcpStream, client: SocketAddr, router: Router) {
+    let Ok(server) = stream.local_addr() else { return };
+    let router = TowerToHyperService::new(router);
+    let answer = service_fn(|mut request: Request<Incoming>| {
+        request.extensions_mut().insert(Ends { client, server });
+        router.call(request)
+    });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIMEOUT)
         .max_buf_size(HEAD_LIMIT)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+        .serve_connection(TokioIo::new(stream), answer);
     let _ = timeout(CONNECTION_TIMEOUT, connection).await;
 }
 

@@ -1,12 +1,12 @@
 //! What can go wrong with a running station: one error for each operation.
 
-use super::TokenError;
 use crate::{
     archive, clock,
     config::{TargetError, What},
     delay,
     station::PeerError,
 };
+use config::token::TokenError;
 use std::{io, net::SocketAddr};
 
 /// The station did not start.

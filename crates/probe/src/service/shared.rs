@@ -6,7 +6,6 @@ use super::{
     links::Links,
     peers::{self, Peers},
     reports::{Continuous, Reports},
-    token::Token,
 };
 use crate::{
     archive::Archive,
@@ -18,6 +17,7 @@ use crate::{
     status::{DelayStatus, PeerStatus, RunStatus, Running, StationStatus, Status},
     tools::{self, Context, Permission},
 };
+use config::token::Token;
 use datapath::stamp::StampProgram;
 use std::{
     collections::{BTreeMap, HashMap},

@@ -28,7 +28,7 @@ fn bare(path: &str) -> &str {
 /// The daemon's routes.
 fn routes() -> BTreeSet<(String, String)> {
     let routes = nigh::http::routes().into_iter();
-    routes.map(|(method, path, _)| (method.to_owned(), path.to_owned())).collect()
+    routes.map(|(method, path, ..)| (method.to_owned(), path.to_owned())).collect()
 }
 
 #[test]

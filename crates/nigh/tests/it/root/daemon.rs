@@ -1,5 +1,6 @@
 //! The daemon from start to stop, in a namespace of its own.
 
+use nigh::http::Who;
 use nix::sys::signal::{SigSet, Signal};
 use serde_json::{Value, json};
 use std::{
@@ -154,6 +155,40 @@ fn http_answers_by_its_own_names_only() {
         let curl = ["curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", "-H", &header, url];
         assert_eq!(site.node.check(&curl).unwrap(), code, "{host}");
     }
+}
+
+#[test]
+fn what_tells_of_peoples_traffic_is_for_local_administrators_and_the_token() {
+    const TOKEN: &str = "0123456789abcdef";
+    let site = site();
+    let folder = tempfile::tempdir().unwrap();
+    let token = folder.path().join("token");
+    config::file::write_private(&token, TOKEN.as_bytes()).unwrap();
+    let sections = format!("http_token = {token:?}\n{}", sections(""));
+    let mut nigh = Nigh::start(&site.node, Path::new(BINARY), "node-a", &sections).unwrap();
+    wait_until("health", LIMIT, || nigh.http(&site.node, "/healthz").unwrap().0 == 200).unwrap();
+    let code = |user: &str, path: &str, token: &str| {
+        let header = format!("Authorization: Bearer {token}");
+        let url = format!("http://127.0.0.1:9160{path}");
+        let setpriv = ["setpriv", "--reuid", user, "--regid", user, "--clear-groups"];
+        let curl = ["curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", "-H", &header, &url];
+        site.node.check(&[&setpriv[..], &curl].concat()).unwrap()
+    };
+    for (_, path, who, _) in nigh::http::routes() {
+        let (nobody, bearer, root) = match who {
+            Who::Anyone => ("200", "200", "200"),
+            Who::Viewers if path.contains("/echo/") || path.ends_with("/status") => {
+                ("401", "200", "200")
+            }
+            // Of jobs that this node does not run.
+            Who::Viewers => ("401", "404", "404"),
+            Who::Requesters => continue,
+        };
+        assert_eq!(code("65534", path, "0123456789abcdeg"), nobody, "{path}");
+        assert_eq!(code("65534", path, TOKEN), bearer, "{path}");
+        assert_eq!(code("0", path, ""), root, "{path}");
+    }
+    assert!(!nigh.process().stderr().contains(TOKEN), "the token is in the log");
 }
 
 #[test]

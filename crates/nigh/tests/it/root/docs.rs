@@ -2,8 +2,8 @@
 //! and its own page shows it.
 
 use crate::docs::{pages, repository};
-use std::{collections::BTreeSet, path::Path, time::Duration};
-use testbed::{End, Namespace, Nigh, link, wait_until};
+use std::{collections::BTreeSet, os::unix::fs::PermissionsExt, path::Path, time::Duration};
+use testbed::{End, LIMIT, Namespace, Nigh, link, wait_until};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_nigh");
 
@@ -142,7 +142,13 @@ fn the_status_page_shows_all_jobs() {
     let page = folder.path().join("page.js");
     std::fs::write(&page, include_str!("page.js")).unwrap();
     let [page, script] = [&page, &script].map(|path| path.to_str().unwrap());
-    node.check(&["node", page, script, "http://127.0.0.1:9160/"]).unwrap();
+    let shown = ["node", page, script, "http://127.0.0.1:9160/"];
+    node.check(&shown).unwrap();
+    // A user whom the daemon does not trust sees no more than the question for a token.
+    std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    let stranger = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"];
+    let asked = node.run(&[&stranger[..], &shown].concat(), LIMIT).unwrap();
+    assert_eq!(asked.stderr.trim(), "the token is asked for");
 }
 
 #[test]

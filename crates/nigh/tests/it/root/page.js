@@ -24,6 +24,7 @@ Object.assign(globalThis, {
   Node,
   window: anything(),
   location: anything(),
+  sessionStorage: { getItem: () => null },
   fetch: (path, options) => real(new URL(path, url), options),
   document: {
     getElementById: (id) => byId.get(id) || byId.set(id, anything()).get(id),
@@ -35,6 +36,11 @@ Object.assign(globalThis, {
   },
 });
 process.on('exit', () => {
+  if (byId.get('login') && !byId.get('login').hidden) {
+    console.error('the token is asked for');
+    process.exitCode = 1;
+    return;
+  }
   const lost = byId.get('lost');
   if (!lost || lost.hidden !== true) {
     console.error(lost ? lost.textContent : 'nothing was shown');

@@ -1,6 +1,6 @@
-//! The token that a request by HTTP must bear.
+//! The token that a request by HTTP must bear (RFC 6750).
 
-use config::file::{PrivateError, read_private};
+use crate::file::{PrivateError, read_private};
 use std::path::{Path, PathBuf};
 
 /// The least and the most characters of a token.
@@ -20,7 +20,7 @@ pub enum TokenError {
 
 /// A token; its value is no business of logs.
 #[derive(Clone)]
-pub(super) struct Token(String);
+pub struct Token(String);
 
 impl std::fmt::Debug for Token {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -30,7 +30,10 @@ impl std::fmt::Debug for Token {
 
 impl Token {
     /// Reads a token from a file that only its owner may read.
-    pub(super) fn read(path: &Path) -> Result<Self, TokenError> {
+    ///
+    /// # Errors
+    /// See [`TokenError`].
+    pub fn read(path: &Path) -> Result<Self, TokenError> {
         let content = read_private(path)?;
         let text = str::from_utf8(&content).unwrap_or_default().trim();
         if !(LEAST..=MOST).contains(&text.len()) || !text.bytes().all(|it| it.is_ascii_graphic()) {
@@ -40,7 +43,7 @@ impl Token {
     }
 
     /// Whether it is this one; takes the same time wherever they differ.
-    pub(super) fn is(&self, shown: &str) -> bool {
+    pub fn is(&self, shown: &str) -> bool {
         let pairs = self.0.bytes().zip(shown.bytes());
         let different = pairs.fold(0, |sum, (one, other)| sum | (one ^ other));
         self.0.len() == shown.len() && std::hint::black_box(different) == 0
