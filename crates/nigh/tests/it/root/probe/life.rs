@@ -43,6 +43,31 @@ fn a_mesh_of_three_measures_all_the_time_and_outlives_a_station() {
 }
 
 #[test]
+fn what_was_shown_before_a_kill_is_shown_after_it() {
+    let mut stage = Stage::start(2, Proof::SharedKey, &MESH.replace(", \"carol\"", ""));
+    let shown = |stage: &Stage| {
+        let path = "/api/v1/probe/show?what=delay&test=always&limit=20000";
+        let (code, body) = stage.stations[0].http(&stage.places[0], path).unwrap();
+        assert_eq!(code, 200, "{body}");
+        let answer: serde_json::Value = serde_json::from_str(&body).unwrap();
+        answer["entries"].as_array().unwrap().clone()
+    };
+    // Some kills, so that one may fall into a transaction.
+    for round in 1..=5 {
+        wait_until("records", LIMIT, || shown(&stage).len() >= round * 2).unwrap();
+        let before = shown(&stage);
+        stage.stations[0].process().kill();
+        let sections = stage.sections(0, &MESH.replace(", \"carol\"", ""));
+        let Stage { stations, places, .. } = &mut stage;
+        stations[0].restart(&places[0], BINARY.as_ref(), NAMES[0], &sections).unwrap();
+        let after = shown(&stage);
+        assert!(before.iter().all(|entry| after.contains(entry)), "round {round}");
+        let archive = &stage.status(0)["archive"];
+        assert_eq!(archive["set_aside"], json!([]), "{archive:#}");
+    }
+}
+
+#[test]
 fn a_reload_keeps_counters_and_sessions() {
     let stage = Stage::start(2, Proof::SharedKey, &MESH.replace(", \"carol\"", ""));
     stage.wait("records", 0, |status| done(status, "always") >= 2);
