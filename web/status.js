@@ -342,6 +342,7 @@ function anycast(state) {
   show('upstreams', ...state.upstreams.map((up) => {
     const up_to_date = up.desired === up.advertised;
     const head = make('div', 'head', make('b', '', up.name), make('span', 'badge', up.session),
+      ...(up.bfd ? [make('span', `badge ${up.bfd.state === 'Up' ? 'good' : 'warn'}`, `BFD ${up.bfd.state}`)] : []),
       make('span', `badge ${up_to_date && up.advertised !== 'nothing' ? 'good' : 'warn'}`, ({ nothing: 'not announced', all: 'announced', some: 'partly announced' })[up.advertised] || up.advertised));
     const card = make('div', 'card', head);
     if (up.prefixes.length) card.append(make('div', '', up.prefixes.join(', ')));
@@ -385,7 +386,11 @@ function latency(state) {
 }
 
 async function ask(path) {
-  const response = await fetch(path, { cache: 'no-store', signal: AbortSignal.timeout(5000) });
+  const token = sessionStorage.getItem('token');
+  const headers = token ? { Authorization: `Bearer ${token}` } : {};
+  const response = await fetch(path, { cache: 'no-store', headers, signal: AbortSignal.timeout(5000) });
+  byId('login').hidden = response.status !== 401;
+  byId('refused').hidden = !token;
   if (!response.ok) throw new Error(`${path} answered ${response.status}`);
   return response.json();
 }
@@ -422,7 +427,7 @@ async function refresh() {
     byId('lost').hidden = true;
   } catch (error) {
     byId('lost').textContent = `The node does not answer (${error.message}); the data shown is old.`;
-    byId('lost').hidden = false;
+    byId('lost').hidden = !byId('login').hidden;
     byId('dot').className = 'dot bad';
     echoRates.last = oracleRates.last = probeRates.last = null;
   }
@@ -433,5 +438,11 @@ async function refresh() {
     setTimeout(refresh, PERIOD);
   }
 }
+
+// The token is kept for as long as the tab is open.
+byId('login').addEventListener('submit', (event) => {
+  event.preventDefault();
+  sessionStorage.setItem('token', byId('token').value.trim());
+});
 
 refresh();

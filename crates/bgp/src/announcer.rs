@@ -5,13 +5,13 @@
 //! kinds of upstream, the embedded session and BIRD, look the same from outside.
 
 use crate::{
-    bird,
+    bfd, bird,
     config::{PasswordError, Upstream},
     observed::{Desired, Observed, Order},
     session,
 };
 use ipnet::IpNet;
-use std::{sync::Arc, time::Duration};
+use std::{io, sync::Arc, time::Duration};
 use tokio::{
     sync::{oneshot, watch},
     task::JoinHandle,
@@ -36,6 +36,14 @@ pub enum StartError {
         /// Why.
         error: PasswordError,
     },
+    /// There can be no BFD session.
+    #[error("upstream {name}: BFD: {error}")]
+    Bfd {
+        /// The upstream's name.
+        name: String,
+        /// Why.
+        error: io::Error,
+    },
 }
 
 /// A running announcer.
@@ -57,9 +65,13 @@ impl Announcer {
     /// called on a tokio runtime.
     ///
     /// # Errors
-    /// The file with the session's password is not usable. An upstream that cannot be reached is no
+    /// The file with the session's password is not usable, or the port of BFD not free. An upstream that cannot be reached is no
     /// error: connecting is retried for ever.
-    pub fn start(upstream: &Upstream, prefixes: Vec<IpNet>) -> Result<Self, StartError> {
+    pub fn start(
+        upstream: &Upstream,
+        prefixes: Vec<IpNet>,
+        listener: &bfd::Listener,
+    ) -> Result<Self, StartError> {
         let order = Order {
             desired: Desired::Withdrawn,
             prefixes: networks(prefixes),
@@ -73,7 +85,11 @@ impl Announcer {
                 let password = config
                     .password()
                     .map_err(|error| StartError::Password { name: config.name.clone(), error })?;
-                let session = session::Session::new(config, password);
+                let bfd =
+                    config.bfd.map(|bfd| bfd::Session::open(config, bfd, listener)).transpose();
+                let bfd =
+                    bfd.map_err(|error| StartError::Bfd { name: config.name.clone(), error })?;
+                let session = session::Session::new(config, password, bfd);
                 panics::spawn(session.run(orders, publish, stopped))
             }
             Upstream::Bird(config) => {

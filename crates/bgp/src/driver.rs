@@ -181,7 +181,7 @@ async fn opened(connecting: &mut Option<Connecting>) -> io::Result<TcpStream> {
 }
 
 /// Waits until a time, for ever if there is none.
-async fn until(deadline: Option<Instant>) {
+pub(crate) async fn until(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
         None => pending().await,

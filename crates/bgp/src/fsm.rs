@@ -88,6 +88,8 @@ pub enum Event<'a> {
     Received(&'a [u8]),
     /// The neighbour has closed the connection, or it broke; why.
     Closed(&'a str),
+    /// BFD has lost the neighbour.
+    BfdDown,
     /// Everything that [`Fsm::transmit`] gave has been written.
     Written,
     /// The deadline has come.
@@ -241,6 +243,12 @@ impl Fsm {
             Event::Closed(why) => {
                 if self.has_connection() {
                     self.fail(why.to_owned(), None, now);
+                }
+            }
+            // RFC 5882 section 10.2: the session is ended, whatever its own timers say.
+            Event::BfdDown => {
+                if self.has_connection() {
+                    self.reject(Notification::bfd_down(), now);
                 }
             }
             Event::Written => {

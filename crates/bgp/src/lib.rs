@@ -9,11 +9,13 @@
 //!   upstream; [`observed`] what is desired and what is observed.
 //! - [`fsm`]: the session's state machine without socket or clock; [`rib`] the routes it advertises,
 //!   [`message`] what it sends and receives, [`route`] and [`value`] their parts.
+//! - [`bfd`]: whether a neighbour on the link is there, within a second.
 //! - [`bird`]: BIRD 2 through its control socket.
 //! - [`bmp`]: the routes that routers report; [`link_state`]: the topology that a speaker advertises.
 #![forbid(unsafe_code)]
 
 pub mod announcer;
+pub mod bfd;
 pub mod bird;
 pub mod bmp;
 pub mod config;

@@ -1,7 +1,7 @@
 //! What an upstream is to advertise, and what was observed of it: the values that both kinds of
 //! announcer, the embedded session and BIRD, take and give.
 
-use crate::route::Attributes;
+use crate::{bfd, route::Attributes};
 use ipnet::IpNet;
 use serde::Serialize;
 use std::{fmt, sync::Arc, time::Instant};
@@ -131,6 +131,8 @@ pub struct Observed {
     pub written: Option<Instant>,
     /// Why the advertised routes are not the desired ones, in one sentence.
     pub problem: Option<String>,
+    /// The BFD session with the neighbour, where one is configured.
+    pub bfd: Option<bfd::Observed>,
     /// What was counted.
     pub counters: Counters,
 }

@@ -5,6 +5,7 @@
 //! state, and waits for an order, or for whatever the [`Driver`] waits for.
 
 use crate::{
+    bfd,
     config::{BgpUpstream, PORT, Password},
     driver::{Driver, SHUTDOWN_TEXT, now},
     fsm::{Event, Purpose},
@@ -12,19 +13,24 @@ use crate::{
     route::Routes,
     value::Community,
 };
-use std::sync::Arc;
+use std::{future::pending, sync::Arc};
 use tokio::sync::{oneshot, watch};
 
 /// One session and what it runs on.
 pub(crate) struct Session {
     name: String,
     driver: Driver,
+    bfd: Option<bfd::Session>,
 }
 
 impl Session {
-    pub(crate) fn new(config: &BgpUpstream, password: Option<Password>) -> Self {
+    pub(crate) fn new(
+        config: &BgpUpstream,
+        password: Option<Password>,
+        bfd: Option<bfd::Session>,
+    ) -> Self {
         let driver = Driver::new(config, password, PORT, Purpose::Announce);
-        Self { name: config.name.clone(), driver }
+        Self { name: config.name.clone(), driver, bfd }
     }
 
     /// Runs until `stop` is sent or dropped.
@@ -45,10 +51,18 @@ impl Session {
                 _ = &mut stop => break,
                 Ok(()) = orders.changed() => self.want(&orders.borrow_and_update()),
                 () = self.driver.step() => {}
+                lost = changed(&mut self.bfd) => {
+                    if lost {
+                        self.driver.fsm.handle(Event::BfdDown, now());
+                    }
+                }
             }
         }
         self.driver.fsm.handle(Event::Stop(SHUTDOWN_TEXT), now());
         self.driver.act().await;
+        if let Some(bfd) = &mut self.bfd {
+            bfd.stop();
+        }
         self.show(&orders.borrow(), &publish);
     }
 
@@ -89,6 +103,7 @@ impl Session {
             routes,
             written: self.driver.fsm.updated(),
             problem: self.driver.fsm.problem(),
+            bfd: self.bfd.as_ref().map(bfd::Session::observed),
             counters: self.driver.fsm.counters(),
         };
         publish.send_if_modified(|shown| {
@@ -106,5 +121,13 @@ impl Session {
             *shown = seen;
             changed
         });
+    }
+}
+
+/// Runs the BFD session until it changes, and returns whether it has lost the neighbour; for ever without one.
+async fn changed(bfd: &mut Option<bfd::Session>) -> bool {
+    match bfd {
+        Some(bfd) => bfd.changed().await,
+        None => pending().await,
     }
 }

@@ -186,6 +186,9 @@ pub struct UpstreamStatus {
     pub name: String,
     /// State of the session (RFC 4271 section 8.2.2).
     pub session: String,
+    /// The BFD session with the neighbour; none where none is configured.
+    #[serde(default)]
+    pub bfd: Option<BfdStatus>,
     /// What should be advertised.
     pub desired: String,
     /// What is advertised.
@@ -200,6 +203,19 @@ pub struct UpstreamStatus {
     pub held_by: Option<String>,
     /// The last withdrawal that a fault caused.
     pub withdrawal: Option<WithdrawalStatus>,
+}
+
+/// A BFD session (RFC 5880).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BfdStatus {
+    /// AdminDown, Down, Init or Up.
+    pub state: String,
+    /// Why the state changed last.
+    pub diagnostic: String,
+    /// How long the neighbour may be silent, in seconds; none while it is not heard.
+    pub detection_seconds: Option<f64>,
+    /// How often the neighbour was lost.
+    pub failures: u64,
 }
 
 /// How a fault led to a withdrawal, as times since 1970 in seconds.

@@ -36,6 +36,8 @@ pub const OPTIONAL_ATTRIBUTE: u8 = 9;
 
 /// Cease: Administrative Shutdown (RFC 4486).
 pub const ADMINISTRATIVE_SHUTDOWN: u8 = 2;
+/// Cease: BFD Down (RFC 9384).
+const BFD_DOWN: u8 = 10;
 /// Cease: Administrative Reset (RFC 4486).
 pub const ADMINISTRATIVE_RESET: u8 = 4;
 
@@ -91,6 +93,11 @@ impl Notification {
         let mut data = vec![u8::try_from(end).expect("at most 255")];
         data.extend_from_slice(&text.as_bytes()[..end]);
         Self { code: 6, subcode: ADMINISTRATIVE_SHUTDOWN, data }
+    }
+
+    /// Cease / BFD Down (RFC 9384 section 3).
+    pub fn bfd_down() -> Self {
+        Self::new(6, BFD_DOWN, &[])
     }
 
     /// Reads the body of a NOTIFICATION, which [`super::split`] has found to be two bytes or more.

@@ -3,6 +3,7 @@
 //! One program for all of them: it is linked once. A module is a subject.
 #![forbid(unsafe_code)]
 
+mod bfd;
 mod bmp;
 mod fsm;
 mod link_state;

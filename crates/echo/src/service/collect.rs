@@ -107,9 +107,23 @@ fn anycast(status: &Status, metrics: &mut Metrics<'_>) -> fmt::Result {
     metrics.gauges(
         "nigh_anycast_session",
         "1 when the session is established",
-        upstreams.map(|upstream| {
+        upstreams.clone().map(|upstream| {
             ([("upstream", &upstream.name)], i64::from(upstream.session == "Established"))
         }),
+    )?;
+    let bfd = upstreams.filter_map(|upstream| {
+        let bfd = upstream.bfd.as_ref()?;
+        Some(([("upstream", &upstream.name)], bfd))
+    });
+    metrics.gauges(
+        "nigh_anycast_bfd",
+        "1 when the BFD session with the neighbour is up",
+        bfd.clone().map(|(labels, bfd)| (labels, i64::from(bfd.state == "Up"))),
+    )?;
+    metrics.counters(
+        "nigh_anycast_bfd_failures",
+        "How often BFD has lost the neighbour",
+        bfd.map(|(labels, bfd)| (labels, bfd.failures)),
     )?;
     metrics.gauges(
         "nigh_anycast_check_healthy",

@@ -107,7 +107,9 @@ impl Worker {
             self.upstreams.iter().any(|slot| slot.upstream().same_session(upstream))
         };
         let new = config.upstreams.iter().filter(|upstream| !running(upstream));
-        Ok(new.map(|upstream| Slot::start(upstream, config)).collect::<Result<_, _>>()?)
+        Ok(new
+            .map(|upstream| Slot::start(upstream, config, &self.bfd))
+            .collect::<Result<_, _>>()?)
     }
 
     /// Adds what the new configuration has in addition. Returns the new interfaces.

@@ -6,9 +6,9 @@ use crate::{
     config::AnycastConfig,
     drain::Phase,
     health::Health,
-    status::{UpstreamStatus, WithdrawalStatus},
+    status::{BfdStatus, UpstreamStatus, WithdrawalStatus},
 };
-use bgp::{Advertised, Announcer, Desired, announcer::StartError, config::Upstream};
+use bgp::{Advertised, Announcer, Desired, announcer::StartError, bfd::Listener, config::Upstream};
 use std::{
     net::IpAddr,
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
@@ -58,9 +58,13 @@ pub(super) struct Slot {
 
 impl Slot {
     /// Starts to work for an upstream; nothing is announced yet.
-    pub(super) fn start(upstream: &Upstream, config: &AnycastConfig) -> Result<Self, StartError> {
+    pub(super) fn start(
+        upstream: &Upstream,
+        config: &AnycastConfig,
+        bfd: &Listener,
+    ) -> Result<Self, StartError> {
         Ok(Self {
-            announcer: Announcer::start(upstream, config.prefixes.clone())?,
+            announcer: Announcer::start(upstream, config.prefixes.clone(), bfd)?,
             announce: Announce::default(),
             through: None,
             held_by: None,
@@ -177,6 +181,12 @@ impl Slot {
         UpstreamStatus {
             name: self.announcer.name().to_owned(),
             session: observed.state.to_string(),
+            bfd: observed.bfd.map(|bfd| BfdStatus {
+                state: bfd.state.to_string(),
+                diagnostic: bfd.diagnostic.to_string(),
+                detection_seconds: bfd.detection_time.map(|time| time.as_secs_f64()),
+                failures: bfd.failures,
+            }),
             desired: match self.announce.desired() {
                 Desired::Withdrawn => "nothing",
                 Desired::Announced { graceful_shutdown: false } => "all",

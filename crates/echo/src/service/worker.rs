@@ -79,6 +79,8 @@ pub(super) struct Worker {
     /// A reload that is neither finished nor rolled back.
     pub(super) change: Option<Pending>,
     pub(super) upstreams: Vec<Slot>,
+    /// Where the BFD sessions with the upstreams receive.
+    pub(super) bfd: bgp::bfd::Listener,
     /// Arrivals and our own drops at the last round.
     counted: [u64; 2],
     epoch: Instant,
@@ -108,6 +110,7 @@ impl Worker {
             drain: Drain::new(times(&config), drained),
             drained: Vec::new(),
             change: None,
+            bfd: bgp::bfd::Listener::default(),
             upstreams: Vec::new(),
             counted: [0, 0],
             epoch: Instant::now(),

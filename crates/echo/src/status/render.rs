@@ -65,7 +65,10 @@ fn render_anycast(anycast: &AnycastStatus) -> String {
         let note = upstream.held_by.as_ref().or(upstream.problem.as_ref());
         upstreams.add_row([
             upstream.name.clone(),
-            upstream.session.clone(),
+            match &upstream.bfd {
+                Some(bfd) => format!("{}, BFD {}", upstream.session, bfd.state),
+                None => upstream.session.clone(),
+            },
             upstream.desired.clone(),
             upstream.advertised.clone(),
             upstream.since.map(ago).unwrap_or_default(),

@@ -218,6 +218,7 @@ impl BgpLsConfig {
             large_communities: Vec::new(),
             prepend: 0,
             med: None,
+            bfd: None,
             hold_time: self.hold_time,
         }
     }

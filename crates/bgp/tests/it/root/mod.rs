@@ -1,5 +1,6 @@
 //! What needs root: these tests make network namespaces or load eBPF programs.
 
+mod bfd;
 mod common;
 mod hostile;
 mod session_bird;

@@ -3,7 +3,7 @@
 use super::common::{
     ANNOUNCED, LEAVING, LIMIT, PREFIXES, Pair, bird, route, session, wait_for_routes,
 };
-use bgp::{Advertised, Desired, State};
+use bgp::{Advertised, Desired, State, bfd::Listener};
 use std::{
     path::PathBuf,
     time::{Duration, Instant},
@@ -325,7 +325,7 @@ fn killed_process() {
     let prefixes = PREFIXES.iter().map(|prefix| prefix.parse().unwrap()).collect();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let announcer = bgp::Announcer::start(&upstream, prefixes).unwrap();
+        let announcer = bgp::Announcer::start(&upstream, prefixes, &Listener::default()).unwrap();
         announcer.set(ANNOUNCED);
         // Bounded, in case the test that should kill it is itself killed.
         tokio::time::sleep(Duration::from_secs(60)).await;

@@ -1,8 +1,8 @@
 //! Two namespaces and a link: the node with its announcer, and the neighbour's router.
 
-use bgp::{Announcer, Desired, Observed, config::Upstream};
+use bgp::{Announcer, Desired, Observed, bfd::Listener, config::Upstream};
 use ipnet::IpNet;
-use std::time::Duration;
+use std::{sync::mpsc, time::Duration};
 pub(crate) use testbed::LIMIT;
 use testbed::{Bird, End, Frr, Namespace, link, wait_until};
 use tokio::runtime::{Builder, Runtime};
@@ -53,7 +53,7 @@ impl Pair {
             let runtime =
                 Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
             let guard = runtime.enter();
-            let announcer = Announcer::start(&upstream, prefixes).unwrap();
+            let announcer = Announcer::start(&upstream, prefixes, &Listener::default()).unwrap();
             drop(guard);
             Node { announcer: Some(announcer), runtime }
         })
@@ -92,6 +92,15 @@ impl Node {
     pub(crate) fn adopt(&mut self, configuration: &str) -> bool {
         let upstream: Upstream = toml::from_str(configuration).unwrap();
         self.announcer.as_mut().unwrap().adopt(&upstream)
+    }
+
+    /// Keeps the announcer's only thread busy until the returned value is dropped.
+    pub(crate) fn hang(&self) -> mpsc::Sender<()> {
+        let (release, released) = mpsc::channel();
+        self.runtime.spawn(async move {
+            let _ = released.recv();
+        });
+        release
     }
 
     /// Stops cleanly.

@@ -4,6 +4,7 @@
 
 mod distant;
 mod drain;
+mod hangs;
 mod health;
 pub(super) mod site;
 mod steered;
