@@ -6,7 +6,7 @@
 
 use crate::{
     bfd, bird,
-    config::{PasswordError, Upstream},
+    config::{BgpUpstream, PasswordError, Upstream},
     observed::{Desired, Observed, Order},
     session,
 };
@@ -85,10 +85,13 @@ impl Announcer {
                 let password = config
                     .password()
                     .map_err(|error| StartError::Password { name: config.name.clone(), error })?;
-                let bfd =
-                    config.bfd.map(|bfd| bfd::Session::open(config, bfd, listener)).transpose();
-                let bfd =
-                    bfd.map_err(|error| StartError::Bfd { name: config.name.clone(), error })?;
+                let bfd = config.bfd.map(|bfd| {
+                    let BgpUpstream { name, peer, local_address, .. } = config;
+                    bfd::Session::open(name, *peer, *local_address, bfd, listener)
+                });
+                let bfd = bfd
+                    .transpose()
+                    .map_err(|error| StartError::Bfd { name: config.name.clone(), error })?;
                 let session = session::Session::new(config, password, bfd);
                 panics::spawn(session.run(orders, publish, stopped))
             }

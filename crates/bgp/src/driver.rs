@@ -5,6 +5,7 @@
 //! messages.
 
 use crate::{
+    clock::{now, until},
     config::{BgpUpstream, Password},
     fsm::{self, Effect, Event, Fsm, Purpose},
     socket::{self, Target},
@@ -15,7 +16,7 @@ use std::{
     io,
     net::SocketAddr,
     pin::Pin,
-    time::{Duration, Instant},
+    time::Duration,
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -167,23 +168,10 @@ impl Driver {
     }
 }
 
-/// The clock.
-pub(crate) fn now() -> Instant {
-    tokio::time::Instant::now().into_std()
-}
-
 /// Waits for the connection that is being opened, for ever if there is none.
 async fn opened(connecting: &mut Option<Connecting>) -> io::Result<TcpStream> {
     match connecting {
         Some(connecting) => connecting.await,
-        None => pending().await,
-    }
-}
-
-/// Waits until a time, for ever if there is none.
-pub(crate) async fn until(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
         None => pending().await,
     }
 }

@@ -18,6 +18,7 @@ pub mod announcer;
 pub mod bfd;
 pub mod bird;
 pub mod bmp;
+mod clock;
 pub mod config;
 mod driver;
 pub mod fsm;

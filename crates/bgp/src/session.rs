@@ -6,8 +6,9 @@
 
 use crate::{
     bfd,
+    clock::now,
     config::{BgpUpstream, PORT, Password},
-    driver::{Driver, SHUTDOWN_TEXT, now},
+    driver::{Driver, SHUTDOWN_TEXT},
     fsm::{Event, Purpose},
     observed::{Advertised, AdvertisedRoute, Desired, Observed, Order},
     route::Routes,

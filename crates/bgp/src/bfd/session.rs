@@ -5,15 +5,12 @@ use super::{
     fsm::Fsm,
     socket::{self, Inbox},
 };
-use crate::{
-    config::BgpUpstream,
-    driver::{now, until},
-};
+use crate::clock::{now, until};
 use socket2::{SockAddr, Socket};
 use std::{
     hash::{BuildHasher, Hasher, RandomState},
     io,
-    net::SocketAddr,
+    net::{IpAddr, SocketAddr},
 };
 
 /// A session with a neighbour.
@@ -27,22 +24,24 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Begins a session with an upstream's neighbour.
+    /// Begins a session of the upstream `name` with its neighbour `peer`.
     ///
     /// # Errors
-    /// The port is taken, or the upstream's local address is none of this host.
+    /// The port is taken, or `local` is no address of this host.
     pub(crate) fn open(
-        upstream: &BgpUpstream,
+        name: &str,
+        peer: IpAddr,
+        local: Option<IpAddr>,
         config: BfdConfig,
         listener: &Listener,
     ) -> io::Result<Self> {
         let random = || RandomState::new().build_hasher().finish();
         Ok(Self {
-            name: upstream.name.clone(),
+            name: name.to_owned(),
             fsm: Fsm::new(config, random(), now()),
-            inbox: listener.register(upstream.peer)?,
-            socket: socket::sender(upstream.peer, upstream.local_address, random())?,
-            to: SocketAddr::new(upstream.peer, PORT).into(),
+            inbox: listener.register(peer)?,
+            socket: socket::sender(peer, local, random())?,
+            to: SocketAddr::new(peer, PORT).into(),
         })
     }
 

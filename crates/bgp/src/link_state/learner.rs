@@ -1,8 +1,9 @@
 //! A session that learns a link-state database, on tokio.
 
 use crate::{
+    clock::now,
     config::{BgpUpstream, Password},
-    driver::{Driver, SHUTDOWN_TEXT, now},
+    driver::{Driver, SHUTDOWN_TEXT},
     fsm::{Event, Purpose},
     observed::{Counters, State},
 };
