@@ -499,6 +499,13 @@ mod tests {
             ("", "hold_time = \"2s\"", &["next_hop6", "hold_time"]),
             ("", "hold_time = \"3500ms\"", &["next_hop6", "hold_time"]),
             ("", "hold_time = \"1day\"", &["next_hop6", "hold_time"]),
+            ("", "bfd = {}", &["next_hop6"]),
+            (
+                "",
+                "bfd = { interval = \"99ms\", multiplier = 1 }",
+                &["next_hop6", "bfd.interval", "bfd.multiplier"],
+            ),
+            ("", "bfd = { interval = \"61s\" }", &["next_hop6", "bfd.interval"]),
         ];
         for (from, to, expected) in cases {
             let upstream = if from.is_empty() {
