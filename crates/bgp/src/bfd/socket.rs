@@ -10,7 +10,6 @@ use nix::{
 };
 use socket2::{Domain, Protocol, Socket, Type};
 use std::{
-    collections::HashMap,
     io::{self, IoSliceMut},
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     os::fd::AsRawFd,
@@ -32,7 +31,8 @@ const SOURCES: std::ops::RangeInclusive<u16> = 49152..=65535;
 /// Packets that wait for a session; further ones are lost.
 const WAITING: usize = 16;
 
-type Sessions = Arc<Mutex<HashMap<IpAddr, Sender<Packet>>>>;
+/// The sessions by neighbour: two with the same one at a reload, until it is decided which stays.
+type Sessions = Arc<Mutex<Vec<(IpAddr, Sender<Packet>)>>>;
 
 /// Receives the control packets of all sessions of this process. The port is open while there are sessions.
 #[derive(Clone, Debug, Default)]
@@ -48,7 +48,6 @@ struct Port {
 /// Where a session receives.
 #[derive(Debug)]
 pub(super) struct Inbox {
-    peer: IpAddr,
     packets: Receiver<Packet>,
     port: Arc<Port>,
 }
@@ -73,8 +72,8 @@ impl Listener {
             }
         };
         let (sender, packets) = mpsc::channel(WAITING);
-        lock(&port.sessions).insert(peer, sender);
-        Ok(Inbox { peer, packets, port })
+        lock(&port.sessions).push((peer, sender));
+        Ok(Inbox { packets, port })
     }
 }
 
@@ -94,8 +93,7 @@ impl Inbox {
 impl Drop for Inbox {
     fn drop(&mut self) {
         self.packets.close();
-        // Another session with the neighbour may have begun.
-        lock(&self.port.sessions).retain(|peer, sender| *peer != self.peer || !sender.is_closed());
+        lock(&self.port.sessions).retain(|(_, sender)| !sender.is_closed());
     }
 }
 
@@ -168,7 +166,7 @@ async fn receive(socket: UdpSocket, sessions: Sessions) {
         let received = socket.async_io(Interest::READABLE, || receive_one(&socket)).await;
         match received {
             Ok(Some((from, packet))) => {
-                if let Some(session) = lock(&sessions).get(&from) {
+                for (_, session) in lock(&sessions).iter().filter(|(peer, _)| *peer == from) {
                     // A session that is behind misses it, as if the network had lost it.
                     let _ = session.try_send(packet);
                 }

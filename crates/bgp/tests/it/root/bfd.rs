@@ -2,7 +2,7 @@
 
 use super::common::{LIMIT, PREFIXES, Pair, session, wait_for_routes};
 use bgp::{
-    Announcer, State,
+    Announcer, Observed, State,
     bfd::{self, Diagnostic, Listener, packet::Packet},
     config::Upstream,
 };
@@ -71,6 +71,31 @@ fn a_process_that_hangs_loses_its_routes_although_its_connection_is_open() {
     wait_for_routes(&router, false);
     drop(release);
     wait_for_routes(&router, true);
+}
+
+#[test]
+fn a_session_survives_another_with_the_same_neighbour_that_came_to_nothing() {
+    let pair = Pair::new();
+    let router = bird(&pair);
+    let node = pair.announce(&session(BFD));
+    let is_up = |seen: &Observed| seen.bfd.is_some_and(|bfd| bfd.state == bfd::State::Up);
+    node.until("BFD", is_up);
+    let another = pair.node.enter(|| node.start_another(&session(BFD)));
+    let mut seen = another.observed();
+    wait_until("the neighbour's packets at both", LIMIT, || {
+        seen = another.observed();
+        seen.bfd.is_some_and(|bfd| bfd.detection_time.is_some())
+    })
+    .unwrap_or_else(|error| panic!("{error}: {seen:#?}"));
+    drop(another);
+    // The neighbour may have lost one of the two meanwhile.
+    node.until("BFD again", is_up);
+    wait_for_routes(&router, true);
+    let failures = node.announcer().observed().bfd.unwrap().failures;
+    cut(&pair, true);
+    node.until("the failure", |seen| seen.bfd.is_some_and(|bfd| bfd.failures > failures));
+    cut(&pair, false);
+    node.until("that it hears the neighbour", is_up);
 }
 
 #[test]

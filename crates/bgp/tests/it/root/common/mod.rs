@@ -53,9 +53,10 @@ impl Pair {
             let runtime =
                 Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
             let guard = runtime.enter();
-            let announcer = Announcer::start(&upstream, prefixes, &Listener::default()).unwrap();
+            let bfd = Listener::default();
+            let announcer = Announcer::start(&upstream, prefixes, &bfd).unwrap();
             drop(guard);
-            Node { announcer: Some(announcer), runtime }
+            Node { announcer: Some(announcer), runtime, bfd }
         })
     }
 
@@ -71,6 +72,7 @@ impl Pair {
 pub(crate) struct Node {
     announcer: Option<Announcer>,
     runtime: Runtime,
+    bfd: Listener,
 }
 
 impl Node {
@@ -92,6 +94,13 @@ impl Node {
     pub(crate) fn adopt(&mut self, configuration: &str) -> bool {
         let upstream: Upstream = toml::from_str(configuration).unwrap();
         self.announcer.as_mut().unwrap().adopt(&upstream)
+    }
+
+    /// Starts a second announcer for an upstream, as a reload does.
+    pub(crate) fn start_another(&self, configuration: &str) -> Announcer {
+        let upstream: Upstream = toml::from_str(configuration).unwrap();
+        let _guard = self.runtime.enter();
+        Announcer::start(&upstream, Vec::new(), &self.bfd).unwrap()
     }
 
     /// Keeps the announcer's only thread busy until the returned value is dropped.
