@@ -16,6 +16,7 @@ const gateRates = [];
 // The archive is asked less often than the state.
 const MESH_PERIOD = 10000; // ms
 let meshAt = -Infinity;
+let everShown = false;
 
 const byId = (id) => document.getElementById(id);
 const number = (value) => Number(value || 0).toLocaleString('en');
@@ -391,7 +392,7 @@ async function ask(path) {
   const response = await fetch(path, { cache: 'no-store', headers, signal: AbortSignal.timeout(5000) });
   byId('login').hidden = response.status !== 401;
   byId('refused').hidden = !token;
-  if (!response.ok) throw new Error(`${path} answered ${response.status}`);
+  if (!response.ok) throw Object.assign(new Error(`${path} answered ${response.status}`), { status: response.status });
   return response.json();
 }
 
@@ -425,9 +426,11 @@ async function refresh() {
       bars('top', ((top && top.sources) || []).map((row) => [row.prefix, row.requests]), 'passed', 'no source has been seen');
     }
     byId('lost').hidden = true;
+    everShown = true;
   } catch (error) {
-    byId('lost').textContent = `The node does not answer (${error.message}); the data shown is old.`;
-    byId('lost').hidden = !byId('login').hidden;
+    const refused = error.status === 401;
+    byId('lost').textContent = refused ? 'What is shown is old.' : `The node does not answer (${error.message}); the data shown is old.`;
+    byId('lost').hidden = refused && !everShown;
     byId('dot').className = 'dot bad';
     echoRates.last = oracleRates.last = probeRates.last = null;
   }

@@ -45,18 +45,18 @@ impl Session {
         self.driver.fsm.handle(Event::Start, now());
         loop {
             panics::point("echo-bgp");
-            self.driver.act().await;
+            self.act().await;
             self.show(&orders.borrow(), &publish);
             tokio::select! {
                 biased;
                 _ = &mut stop => break,
                 Ok(()) = orders.changed() => self.want(&orders.borrow_and_update()),
-                () = self.driver.step() => {}
                 lost = changed(&mut self.bfd) => {
                     if lost {
                         self.driver.fsm.handle(Event::BfdDown, now());
                     }
                 }
+                () = self.driver.step() => {}
             }
         }
         self.driver.fsm.handle(Event::Stop(SHUTDOWN_TEXT), now());
@@ -65,6 +65,24 @@ impl Session {
             bfd.stop();
         }
         self.show(&orders.borrow(), &publish);
+    }
+
+    /// Does what the state machine wants, while BFD goes on: the last words to a neighbour may take a while.
+    async fn act(&mut self) {
+        let mut lost = false;
+        {
+            let mut act = std::pin::pin!(self.driver.act());
+            loop {
+                tokio::select! {
+                    biased;
+                    () = &mut act => break,
+                    now_lost = changed(&mut self.bfd) => lost |= now_lost,
+                }
+            }
+        }
+        if lost {
+            self.driver.fsm.handle(Event::BfdDown, now());
+        }
     }
 
     /// Turns an order into routes.

@@ -36,8 +36,8 @@ pub enum PrivateError {
     },
     /// Users other than its owner have access.
     #[error(
-        "others than its owner can use {0} (mode {mode:04o}): run `chmod 600 {0}`, and replace the secret if \
-         somebody may have read it", path.display()
+        "others than its owner can use {0} (mode {mode:04o}): run `chmod 600 {0}` (640 if root owns it and \
+         its group reads it), and replace the secret if somebody may have read it", path.display()
     )]
     Mode {
         /// The file.

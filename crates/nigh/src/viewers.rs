@@ -2,8 +2,9 @@
 //!
 //! Prefixes, hosts and what they use are in the status and the tops. They are shown to who bears the token
 //! of `node.http_token`, and to programs on this machine whose user could ask the control socket or is trusted with
-//! the daemon: root, the daemon's user, members of its group, and who started it by sudo.
+//! the daemon: root, the daemon's user, members of the group nigh if the daemon runs with it, and who started it by sudo.
 
+use crate::privileges::USER;
 use axum::{
     extract::{Request, State},
     http::{HeaderMap, HeaderValue, StatusCode, header},
@@ -11,17 +12,22 @@ use axum::{
     response::Response,
 };
 use config::token::{Token, TokenError};
-use nix::unistd::{Gid, Uid, User, getegid, geteuid, getgrouplist};
+use nix::unistd::{Gid, Group, Uid, User, getegid, geteuid, getgrouplist};
 use std::{ffi::CString, path::Path, sync::Arc};
-use tokio::task::spawn_blocking;
+use tokio::{sync::Semaphore, task::spawn_blocking};
 use web::{Ends, refuse};
+
+/// How many requests may find out at once which user asks.
+const LOOKUPS: usize = 2;
 
 /// Who may read.
 #[derive(Clone, Debug)]
 pub struct Viewers {
     token: Option<Arc<Token>>,
     users: [Option<Uid>; 3],
-    group: Gid,
+    group: Option<Gid>,
+    /// Places to find out who asks: names of users may come from a network that hangs.
+    lookups: Arc<Semaphore>,
 }
 
 impl Viewers {
@@ -36,7 +42,13 @@ impl Viewers {
         Ok(Self {
             token: token.map(Token::read).transpose()?.map(Arc::new),
             users: [Some(Uid::from_raw(0)), Some(geteuid()), started.map(Uid::from_raw)],
-            group: getegid(),
+            // Another group may have all users of the machine.
+            group: Group::from_gid(getegid())
+                .ok()
+                .flatten()
+                .filter(|it| it.name == USER)
+                .map(|it| it.gid),
+            lookups: Arc::new(Semaphore::new(LOOKUPS)),
         })
     }
 
@@ -51,15 +63,17 @@ impl Viewers {
     }
 
     fn has_member(&self, user: Uid) -> Option<bool> {
+        let group = self.group?;
         let user = User::from_uid(user).ok()??;
         let groups = getgrouplist(&CString::new(user.name).ok()?, user.gid).ok()?;
-        Some(groups.contains(&self.group))
+        Some(groups.contains(&group))
     }
 }
 
 /// The token that a request bears (RFC 6750 section 2.1).
 pub fn bearer(headers: &HeaderMap) -> Option<&str> {
-    headers.get(header::AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ")
+    let (scheme, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("Bearer").then_some(token)
 }
 
 /// Lets requests of viewers pass and refuses others.
@@ -68,7 +82,10 @@ pub async fn permitted(State(viewers): State<Viewers>, request: Request, next: N
         return next.run(request).await;
     }
     let ends = request.extensions().get::<Ends>().copied();
+    // Held until the answer is there, whether or not the client still waits for it.
+    let place = viewers.lookups.clone().acquire_owned().await;
     let may = move || {
+        let _place = place;
         let user = ends.and_then(|ends| ends.user());
         user.is_some_and(|user| viewers.include(Uid::from_raw(user)))
     };
@@ -78,7 +95,7 @@ pub async fn permitted(State(viewers): State<Viewers>, request: Request, next: N
     unauthorized(
         "nigh",
         "this tells of people's traffic: send the token of node.http_token as `Authorization: Bearer TOKEN`, \
-         or ask on this machine as root or a member of the daemon's group",
+         or ask on this machine as root or a member of the group nigh",
     )
 }
 
@@ -99,12 +116,14 @@ mod tests {
         // Users that Linux always has, each in a group of its own: daemon, bin and sys (base-passwd).
         let [daemon, bin, sys] = [1, 2, 3].map(Uid::from_raw);
         let users = [Some(Uid::from_raw(0)), Some(daemon), None];
-        let viewers = Viewers { token: None, users, group: Gid::from_raw(2) };
+        let group = Some(Gid::from_raw(2));
+        let lookups = Arc::new(Semaphore::new(LOOKUPS));
+        let viewers = Viewers { token: None, users, group, lookups };
         for (user, may) in [(0, true), (1, true), (2, true), (3, false), (4_000_000_000, false)] {
             assert_eq!(viewers.include(Uid::from_raw(user)), may, "{user}");
         }
-        let started = Viewers { users: [None, None, Some(sys)], ..viewers };
-        assert!(started.include(sys) && started.include(bin) && !started.include(daemon));
+        let started = Viewers { users: [None, None, Some(sys)], group: None, ..viewers };
+        assert!(started.include(sys) && !started.include(bin) && !started.include(daemon));
     }
 
     #[test]
@@ -116,6 +135,7 @@ mod tests {
         let without = Viewers::new(None).expect("no token");
         for (value, is) in [
             ("Bearer 0123456789abcdef", true),
+            ("bearer 0123456789abcdef", true),
             ("Bearer 0123456789abcdeg", false),
             ("Basic 0123456789abcdef", false),
             ("Bearer ", false),

@@ -74,16 +74,22 @@ impl Fsm {
     /// When [`Fsm::tick`] is due.
     pub fn deadline(&self) -> Option<Instant> {
         let expiry = self.remote.map(|remote| remote.at + self.detection_time(&remote.packet));
-        self.next_packet().into_iter().chain(expiry).min()
+        self.next_packet()
+            .into_iter()
+            .chain(expiry)
+            .filter(|_| self.state != State::AdminDown)
+            .min()
     }
 
     /// Takes a packet from the neighbour (RFC 5880 section 6.8.6); returns whether it is of this session.
     pub fn receive(&mut self, packet: Packet, now: Instant) -> bool {
-        if self.state == State::AdminDown || ![0, self.discriminator].contains(&packet.yours) {
+        if self.state == State::AdminDown
+            || ![0, self.discriminator].contains(&packet.your_discriminator)
+        {
             return false;
         }
         self.remote = Some(Remote { packet, at: now });
-        self.polling &= !packet.last;
+        self.polling &= !packet.is_final;
         self.polled |= packet.poll;
         match (self.state, packet.state) {
             (State::Init | State::Up, State::AdminDown) => {
@@ -118,7 +124,7 @@ impl Fsm {
     /// The next packet to send now; none if none is due.
     pub fn transmit(&mut self, now: Instant) -> Option<Packet> {
         if std::mem::take(&mut self.polled) {
-            return Some(Packet { last: true, poll: false, ..self.packet() });
+            return Some(Packet { is_final: true, poll: false, ..self.packet() });
         }
         let due = self.next_packet().is_some_and(|at| at <= now);
         if !std::mem::take(&mut self.changed) && !due {
@@ -132,7 +138,6 @@ impl Fsm {
     /// Takes the session out of service for good; one more packet says so.
     pub fn disable(&mut self) {
         self.go(State::AdminDown, Diagnostic::ADMIN_DOWN);
-        self.remote = None;
     }
 
     fn go(&mut self, state: State, diagnostic: Diagnostic) {
@@ -149,13 +154,13 @@ impl Fsm {
             diagnostic: self.diagnostic,
             state: self.state,
             poll: self.polling,
-            last: false,
+            is_final: false,
             demand: false,
-            multiplier: self.config.multiplier,
-            mine: self.discriminator,
-            yours: self.remote.map_or(0, |remote| remote.packet.mine),
-            desired_tx: microseconds(self.desired_tx()),
-            required_rx: microseconds(self.config.interval),
+            detect_mult: self.config.multiplier,
+            my_discriminator: self.discriminator,
+            your_discriminator: self.remote.map_or(0, |remote| remote.packet.my_discriminator),
+            desired_min_tx: microseconds(self.desired_tx()),
+            required_min_rx: microseconds(self.config.interval),
         }
     }
 
@@ -168,10 +173,10 @@ impl Fsm {
         let mut interval = self.desired_tx();
         if let Some(Remote { packet, .. }) = self.remote {
             let both_up = self.state == State::Up && packet.state == State::Up;
-            if packet.required_rx == 0 || packet.demand && both_up && !self.polling {
+            if packet.required_min_rx == 0 || packet.demand && both_up && !self.polling {
                 return None;
             }
-            interval = interval.max(Duration::from_micros(packet.required_rx.into()));
+            interval = interval.max(Duration::from_micros(packet.required_min_rx.into()));
         }
         Some(self.sent + interval - interval * self.jitter / 1000)
     }
@@ -185,8 +190,8 @@ impl Fsm {
 
     /// How long the neighbour may be silent (RFC 5880 section 6.8.4).
     fn detection_time(&self, last: &Packet) -> Duration {
-        let theirs = Duration::from_micros(last.desired_tx.into());
-        self.config.interval.max(theirs) * u32::from(last.multiplier)
+        let theirs = Duration::from_micros(last.desired_min_tx.into());
+        self.config.interval.max(theirs) * u32::from(last.detect_mult)
     }
 }
 

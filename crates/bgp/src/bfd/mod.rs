@@ -9,6 +9,7 @@
 //! - [`Listener`]: the port on which all sessions of the process receive; a `Session` on both.
 
 pub mod fsm;
+mod link;
 pub mod packet;
 mod session;
 mod socket;
@@ -26,7 +27,7 @@ pub const PORT: u16 = 3784;
 
 /// The shortest interval: other work of the daemon may take its thread for some tens of milliseconds.
 const SHORTEST: Duration = Duration::from_millis(100);
-/// The longest interval; above it the hold time of BGP is as quick.
+/// The longest interval; long before it the hold time of BGP is as quick.
 const LONGEST: Duration = Duration::from_secs(60);
 
 /// BFD with a neighbour.

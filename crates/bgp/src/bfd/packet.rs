@@ -20,22 +20,22 @@ pub struct Packet {
     pub diagnostic: Diagnostic,
     /// The sender's state.
     pub state: State,
-    /// Asks for a packet with `last`: the bit Poll.
+    /// The bit Poll: asks for a packet with the bit Final.
     pub poll: bool,
-    /// Answers a packet with `poll`: the bit Final.
-    pub last: bool,
+    /// The bit Final: answers a packet with the bit Poll.
+    pub is_final: bool,
     /// The sender does not want periodic packets while both ends are up: the bit Demand.
     pub demand: bool,
-    /// Detect Mult; not zero.
-    pub multiplier: u8,
+    /// Detect Mult: how many of its packets may be missed. Not zero.
+    pub detect_mult: u8,
     /// The sender's discriminator; not zero.
-    pub mine: u32,
+    pub my_discriminator: u32,
     /// The receiver's discriminator as the sender knows it; zero before it does.
-    pub yours: u32,
+    pub your_discriminator: u32,
     /// Desired Min TX Interval.
-    pub desired_tx: u32,
+    pub desired_min_tx: u32,
     /// Required Min RX Interval; zero asks for no periodic packets.
-    pub required_rx: u32,
+    pub required_min_rx: u32,
 }
 
 impl Packet {
@@ -43,7 +43,7 @@ impl Packet {
     /// authentication it must where none is in use.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let (fields, _) = bytes.split_first_chunk::<LENGTH>()?;
-        let [first, flags, multiplier, length, ..] = *fields;
+        let [first, flags, detect_mult, length, ..] = *fields;
         let length = usize::from(length);
         let word =
             |at| u32::from_be_bytes([fields[at], fields[at + 1], fields[at + 2], fields[at + 3]]);
@@ -51,20 +51,21 @@ impl Packet {
             diagnostic: Diagnostic(first & 0x1f),
             state: State::from_code(flags >> 6),
             poll: flags & POLL != 0,
-            last: flags & FINAL != 0,
+            is_final: flags & FINAL != 0,
             demand: flags & DEMAND != 0,
-            multiplier,
-            mine: word(4),
-            yours: word(8),
-            desired_tx: word(12),
-            required_rx: word(16),
+            detect_mult,
+            my_discriminator: word(4),
+            your_discriminator: word(8),
+            desired_min_tx: word(12),
+            required_min_rx: word(16),
         };
         let valid = first >> 5 == VERSION
             && (LENGTH..=bytes.len()).contains(&length)
             && flags & (AUTHENTICATION | MULTIPOINT) == 0
-            && multiplier != 0
-            && packet.mine != 0
-            && (packet.yours != 0 || matches!(packet.state, State::Down | State::AdminDown));
+            && detect_mult != 0
+            && packet.my_discriminator != 0
+            && (packet.your_discriminator != 0
+                || matches!(packet.state, State::Down | State::AdminDown));
         valid.then_some(packet)
     }
 
@@ -75,12 +76,18 @@ impl Packet {
         bytes[0] = VERSION << 5 | self.diagnostic.0 & 0x1f;
         bytes[1] = (self.state as u8) << 6
             | bit(self.poll, POLL)
-            | bit(self.last, FINAL)
+            | bit(self.is_final, FINAL)
             | bit(self.demand, DEMAND);
-        bytes[2] = self.multiplier;
+        bytes[2] = self.detect_mult;
         bytes[3] = LENGTH as u8;
-        for (at, word) in
-            [self.mine, self.yours, self.desired_tx, self.required_rx].iter().enumerate()
+        for (at, word) in [
+            self.my_discriminator,
+            self.your_discriminator,
+            self.desired_min_tx,
+            self.required_min_rx,
+        ]
+        .iter()
+        .enumerate()
         {
             bytes[4 + at * 4..8 + at * 4].copy_from_slice(&word.to_be_bytes());
         }
@@ -98,13 +105,13 @@ mod tests {
             diagnostic: Diagnostic::NEIGHBOUR_DOWN,
             state: State::Up,
             poll: true,
-            last: false,
+            is_final: false,
             demand: false,
-            multiplier: 3,
-            mine: 0x0102_0304,
-            yours: 0x0506_0708,
-            desired_tx: 300_000,
-            required_rx: 1_000_000,
+            detect_mult: 3,
+            my_discriminator: 0x0102_0304,
+            your_discriminator: 0x0506_0708,
+            desired_min_tx: 300_000,
+            required_min_rx: 1_000_000,
         };
         let bytes = [
             0x23, 0xe0, 3, 24, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0x04, 0x93, 0xe0, 0, 0x0f, 0x42, 0x40, 0,

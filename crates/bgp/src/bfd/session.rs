@@ -3,7 +3,7 @@
 use super::{
     BfdConfig, Listener, Observed, PORT,
     fsm::Fsm,
-    socket::{self, Inbox},
+    socket::{self, Inbox, Place},
 };
 use crate::clock::{now, until};
 use socket2::{SockAddr, Socket};
@@ -17,10 +17,12 @@ use std::{
 #[derive(Debug)]
 pub(crate) struct Session {
     name: String,
-    fsm: Fsm,
-    inbox: Inbox,
+    config: BfdConfig,
+    place: Place,
     socket: Socket,
     to: SockAddr,
+    /// None until no other session has the neighbour.
+    running: Option<(Fsm, Inbox)>,
 }
 
 impl Session {
@@ -35,49 +37,74 @@ impl Session {
         config: BfdConfig,
         listener: &Listener,
     ) -> io::Result<Self> {
-        let random = || RandomState::new().build_hasher().finish();
         Ok(Self {
             name: name.to_owned(),
-            fsm: Fsm::new(config, random(), now()),
-            inbox: listener.register(peer)?,
+            config,
+            place: listener.place(peer)?,
             socket: socket::sender(peer, local, random())?,
             to: SocketAddr::new(peer, PORT).into(),
+            running: None,
         })
     }
 
     pub(crate) fn observed(&self) -> Observed {
-        self.fsm.observed()
+        self.running.as_ref().map(|(fsm, _)| fsm.observed()).unwrap_or_default()
     }
 
-    /// Runs until the state changes, and returns whether the neighbour is lost by that. Cancelling it loses nothing.
+    /// Runs until something changes that can be observed, and returns whether the neighbour is lost by that.
+    /// Cancelling it loses nothing.
     pub(crate) async fn changed(&mut self) -> bool {
-        loop {
-            self.send();
-            let (before, deadline) = (self.fsm.observed(), self.fsm.deadline());
-            tokio::select! {
-                Some(packet) = self.inbox.next() => {
-                    self.fsm.receive(packet, now());
-                }
-                () = until(deadline) => self.fsm.tick(now()),
+        let (fsm, inbox) = match &mut self.running {
+            Some(running) => running,
+            none => {
+                let inbox = self.place.take().await;
+                none.insert((Fsm::new(self.config, random(), now()), inbox))
             }
-            let Observed { state, diagnostic, failures, .. } = self.fsm.observed();
-            if before.state != state {
-                tracing::info!(upstream = self.name, from = %before.state, to = %state, %diagnostic, "BFD");
-                return failures > before.failures;
+        };
+        loop {
+            send(fsm, &self.socket, &self.to);
+            let before = fsm.observed();
+            tokio::select! {
+                Some(packet) = inbox.next() => {
+                    fsm.receive(packet, now());
+                }
+                () = until(fsm.deadline()) => {
+                    // The thread may have stood still while the neighbour's packets arrived.
+                    while let Some(packet) = inbox.arrived() {
+                        fsm.receive(packet, now());
+                    }
+                    fsm.tick(now());
+                }
+            }
+            let after = fsm.observed();
+            if before != after {
+                // What has changed is said at once (RFC 5880 section 6.8.7).
+                send(fsm, &self.socket, &self.to);
+                if before.state != after.state {
+                    let (from, to, diagnostic) = (before.state, after.state, after.diagnostic);
+                    tracing::info!(upstream = self.name, %from, %to, %diagnostic, "BFD");
+                }
+                return after.failures > before.failures;
             }
         }
     }
 
     /// Tells the neighbour that an operator has ended the session.
     pub(crate) fn stop(&mut self) {
-        self.fsm.disable();
-        self.send();
-    }
-
-    fn send(&mut self) {
-        while let Some(packet) = self.fsm.transmit(now()) {
-            // What the kernel does not take now is lost, as in the network.
-            let _ = self.socket.send_to(&packet.encode(), &self.to);
+        if let Some((fsm, _)) = &mut self.running {
+            fsm.disable();
+            send(fsm, &self.socket, &self.to);
         }
     }
+}
+
+fn send(fsm: &mut Fsm, socket: &Socket, to: &SockAddr) {
+    while let Some(packet) = fsm.transmit(now()) {
+        // What the kernel does not take now is lost, as in the network.
+        let _ = socket.send_to(&packet.encode(), to);
+    }
+}
+
+fn random() -> u64 {
+    RandomState::new().build_hasher().finish()
 }

@@ -1,24 +1,30 @@
-//! The port on which the sessions receive, and those from which they send (RFC 5881 sections 4 and 5).
+//! The port on which the sessions receive, and those from which they send (RFC 5881 sections 3 to 5).
 
-use super::{PORT, packet::Packet};
+use super::{PORT, link::Links, packet::Packet};
 use nix::{
-    cmsg_space,
+    cmsg_space, libc,
     sys::socket::{
         ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, setsockopt,
-        sockopt::{Ipv4RecvTtl, Ipv6RecvHopLimit},
+        sockopt::{Ipv4PacketInfo, Ipv6RecvPacketInfo},
     },
 };
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockFilter, Socket, Type};
 use std::{
+    collections::HashMap,
     io::{self, IoSliceMut},
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    ops::RangeInclusive,
     os::fd::AsRawFd,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::Duration,
 };
 use tokio::{
     io::Interest,
     net::UdpSocket,
-    sync::mpsc::{self, Receiver, Sender},
+    sync::{
+        self,
+        mpsc::{self, Receiver, Sender},
+    },
     task::AbortHandle,
 };
 
@@ -27,12 +33,13 @@ const TTL: u32 = 255;
 /// Internetwork control, precedence 6, as BGP.
 const CLASS: u32 = 0xc0;
 /// Ports to send from (RFC 5881 section 4).
-const SOURCES: std::ops::RangeInclusive<u16> = 49152..=65535;
+const SOURCES: RangeInclusive<u16> = 49152..=65535;
 /// Packets that wait for a session; further ones are lost.
 const WAITING: usize = 16;
-
-/// The sessions by neighbour: two with the same one at a reload, until it is decided which stays.
-type Sessions = Arc<Mutex<Vec<(IpAddr, Sender<Packet>)>>>;
+/// Most packets that are taken from the port at once.
+const AT_ONCE: usize = 256;
+/// How long the port is left alone after an error.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// Receives the control packets of all sessions of this process. The port is open while there are sessions.
 #[derive(Clone, Debug, Default)]
@@ -41,45 +48,87 @@ pub struct Listener(Arc<Mutex<[Weak<Port>; 2]>>);
 /// The port, for one family of addresses.
 #[derive(Debug)]
 struct Port {
-    sessions: Sessions,
-    task: AbortHandle,
+    shared: Arc<Shared>,
+    receiving: AbortHandle,
 }
 
-/// Where a session receives.
+/// What the task that receives has in common with the sessions.
+#[derive(Debug)]
+struct Shared {
+    socket: UdpSocket,
+    neighbours: Mutex<HashMap<IpAddr, Neighbour>>,
+    links: Mutex<Links>,
+}
+
+/// Where a neighbour's packets go: to the session that holds the lock, one at a time.
+#[derive(Clone, Debug)]
+struct Neighbour {
+    sender: Sender<Packet>,
+    packets: Arc<sync::Mutex<Receiver<Packet>>>,
+}
+
+/// A session's place among those with its neighbour.
+#[derive(Debug)]
+pub(super) struct Place {
+    packets: Arc<sync::Mutex<Receiver<Packet>>>,
+    port: Arc<Port>,
+}
+
+/// Where the one session with a neighbour receives.
 #[derive(Debug)]
 pub(super) struct Inbox {
-    packets: Receiver<Packet>,
+    packets: sync::OwnedMutexGuard<Receiver<Packet>>,
     port: Arc<Port>,
 }
 
 impl Listener {
-    /// Receives the packets of a neighbour on this link.
+    /// A place to receive the packets of a neighbour on this link.
     ///
     /// # Errors
     /// The port is taken, such as by another BFD daemon.
-    pub(super) fn register(&self, peer: IpAddr) -> io::Result<Inbox> {
+    pub(super) fn place(&self, peer: IpAddr) -> io::Result<Place> {
         let mut ports = lock(&self.0);
         let open = &mut ports[usize::from(peer.is_ipv6())];
         let port = match open.upgrade() {
             Some(port) => port,
             None => {
-                let socket = listen(peer)?;
-                let sessions = Sessions::default();
-                let task = panics::spawn(receive(socket, sessions.clone())).abort_handle();
-                let port = Arc::new(Port { sessions, task });
+                let shared = Arc::new(Shared {
+                    socket: listen(peer)?,
+                    neighbours: Mutex::default(),
+                    links: Mutex::default(),
+                });
+                let receiving = panics::spawn(receive(shared.clone())).abort_handle();
+                let port = Arc::new(Port { shared, receiving });
                 *open = Arc::downgrade(&port);
                 port
             }
         };
+        let neighbour =
+            lock(&port.shared.neighbours).entry(peer).or_insert_with(Neighbour::new).clone();
+        Ok(Place { packets: neighbour.packets, port })
+    }
+}
+
+impl Neighbour {
+    fn new() -> Self {
         let (sender, packets) = mpsc::channel(WAITING);
-        lock(&port.sessions).push((peer, sender));
-        Ok(Inbox { packets, port })
+        Self { sender, packets: Arc::new(sync::Mutex::new(packets)) }
     }
 }
 
 impl Drop for Port {
     fn drop(&mut self) {
-        self.task.abort();
+        self.receiving.abort();
+    }
+}
+
+impl Place {
+    /// Waits until no other session has the neighbour: at a reload, until the old one has ended.
+    pub(super) async fn take(&self) -> Inbox {
+        let mut packets = self.packets.clone().lock_owned().await;
+        // What came for the session before.
+        while packets.try_recv().is_ok() {}
+        Inbox { packets, port: self.port.clone() }
     }
 }
 
@@ -88,12 +137,13 @@ impl Inbox {
     pub(super) async fn next(&mut self) -> Option<Packet> {
         self.packets.recv().await
     }
-}
 
-impl Drop for Inbox {
-    fn drop(&mut self) {
-        self.packets.close();
-        lock(&self.port.sessions).retain(|(_, sender)| !sender.is_closed());
+    /// A packet that has arrived already, though this thread has not come to receive it yet.
+    pub(super) fn arrived(&mut self) -> Option<Packet> {
+        self.packets.try_recv().ok().or_else(|| {
+            self.port.shared.receive_waiting();
+            self.packets.try_recv().ok()
+        })
     }
 }
 
@@ -108,16 +158,32 @@ fn listen(peer: IpAddr) -> io::Result<UdpSocket> {
     };
     let socket = open(domain)?;
     match domain {
-        Domain::IPV4 => setsockopt(&socket, Ipv4RecvTtl, &true)?,
-        _ => setsockopt(&socket, Ipv6RecvHopLimit, &true)?,
+        Domain::IPV4 => setsockopt(&socket, Ipv4PacketInfo, &true)?,
+        _ => setsockopt(&socket, Ipv6RecvPacketInfo, &true)?,
     }
+    socket.attach_filter(&from_the_link(domain))?;
     socket.bind(&SocketAddr::new(any, PORT).into()).map_err(|error| {
-        io::Error::new(
-            error.kind(),
-            format!("UDP port {PORT}: {error}; does another BFD daemon run here?"),
-        )
+        let why = format!("UDP port {PORT}: {error}; does another BFD daemon run here?");
+        io::Error::new(error.kind(), why)
     })?;
     UdpSocket::from_std(socket.into())
+}
+
+/// Lets the kernel drop what a router has forwarded, so that it takes no room from the neighbour's packets.
+fn from_the_link(domain: Domain) -> [SockFilter; 4] {
+    // The field TTL of IPv4 (RFC 791 section 3.1), Hop Limit of IPv6 (RFC 8200 section 3).
+    let field = if domain == Domain::IPV4 { 8 } else { 7 };
+    let instruction = |code: u32, jf, k| SockFilter::new(code as u16, 0, jf, k);
+    [
+        instruction(
+            libc::BPF_LD | libc::BPF_B | libc::BPF_ABS,
+            0,
+            (libc::SKF_NET_OFF + field) as u32,
+        ),
+        instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 1, TTL),
+        instruction(libc::BPF_RET | libc::BPF_K, 0, u32::MAX),
+        instruction(libc::BPF_RET | libc::BPF_K, 0, 0),
+    ]
 }
 
 /// A socket that sends to the neighbour, from `local` if that is given.
@@ -161,45 +227,56 @@ fn open(domain: Domain) -> io::Result<Socket> {
 }
 
 /// Hands packets to their sessions.
-async fn receive(socket: UdpSocket, sessions: Sessions) {
+async fn receive(shared: Arc<Shared>) {
     loop {
-        let received = socket.async_io(Interest::READABLE, || receive_one(&socket)).await;
-        match received {
-            Ok(Some((from, packet))) => {
-                for (_, session) in lock(&sessions).iter().filter(|(peer, _)| *peer == from) {
-                    // A session that is behind misses it, as if the network had lost it.
-                    let _ = session.try_send(packet);
-                }
-            }
-            Ok(None) => {}
-            // Errors of a socket that only receives pass, such as a lack of memory.
-            Err(_) => tokio::task::yield_now().await,
+        let received = shared.socket.async_io(Interest::READABLE, || shared.receive_one()).await;
+        if let Err(error) = received {
+            tracing::warn!(%error, "BFD: cannot receive");
+            tokio::time::sleep(PAUSE).await;
         }
     }
 }
 
-/// A control packet and who sent it; none if it is not valid, or has come through a router.
-fn receive_one(socket: &UdpSocket) -> io::Result<Option<(IpAddr, Packet)>> {
-    let mut bytes = [0; 256];
-    let mut fields = cmsg_space!(i32);
-    let mut parts = [IoSliceMut::new(&mut bytes)];
-    let received = recvmsg::<SockaddrStorage>(
-        socket.as_raw_fd(),
-        &mut parts,
-        Some(&mut fields),
-        MsgFlags::MSG_DONTWAIT,
-    )?;
-    let direct = received.cmsgs()?.any(|field| {
-        let (ControlMessageOwned::Ipv4Ttl(ttl) | ControlMessageOwned::Ipv6HopLimit(ttl)) = field
-        else {
-            return false;
-        };
-        ttl == TTL as i32
-    });
-    let from = received.address.and_then(|address| {
-        let four = address.as_sockaddr_in().map(|address| IpAddr::V4(address.ip()));
-        four.or(address.as_sockaddr_in6().map(|address| IpAddr::V6(address.ip())))
-    });
-    let count = received.bytes;
-    Ok(from.filter(|_| direct).zip(Packet::decode(&bytes[..count])))
+impl Shared {
+    /// Receives what has arrived.
+    fn receive_waiting(&self) {
+        for _ in 0..AT_ONCE {
+            if self.receive_one().is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Receives a packet; what is not valid, or not from a neighbour on its own link, is discarded.
+    fn receive_one(&self) -> io::Result<()> {
+        let mut bytes = [0; 256];
+        let mut fields = cmsg_space!(libc::in6_pktinfo);
+        let mut parts = [IoSliceMut::new(&mut bytes)];
+        let received = recvmsg::<SockaddrStorage>(
+            self.socket.as_raw_fd(),
+            &mut parts,
+            Some(&mut fields),
+            MsgFlags::MSG_DONTWAIT,
+        )?;
+        let interface = received.cmsgs()?.find_map(|field| match field {
+            ControlMessageOwned::Ipv4PacketInfo(info) => u32::try_from(info.ipi_ifindex).ok(),
+            ControlMessageOwned::Ipv6PacketInfo(info) => Some(info.ipi6_ifindex),
+            _ => None,
+        });
+        let from = received.address.and_then(|address| {
+            let four = address.as_sockaddr_in().map(|address| IpAddr::V4(address.ip()));
+            four.or(address.as_sockaddr_in6().map(|address| IpAddr::V6(address.ip())))
+        });
+        let count = received.bytes;
+        let (Some(from), Some(interface)) = (from, interface) else { return Ok(()) };
+        let neighbours = lock(&self.neighbours);
+        if let Some(neighbour) = neighbours.get(&from)
+            && let Some(packet) = Packet::decode(&bytes[..count])
+            && lock(&self.links).has(interface, from)
+        {
+            // A session that is behind misses it, as if the network had lost it.
+            let _ = neighbour.sender.try_send(packet);
+        }
+        Ok(())
+    }
 }

@@ -59,7 +59,7 @@ impl Pair {
     fn gaps(&self, at: usize, time: Duration) -> Vec<Duration> {
         let since = self.now - self.start - time;
         let times: Vec<_> =
-            self.sent[at].iter().filter(|(at, it)| *at >= since && !it.last).collect();
+            self.sent[at].iter().filter(|(at, it)| *at >= since && !it.is_final).collect();
         times.windows(2).map(|pair| pair[1].0 - pair[0].0).collect()
     }
 }
@@ -78,7 +78,7 @@ fn both_ends_come_up_and_speed_up_after_a_poll() {
         assert!(gaps.len() > 15, "{gaps:?}");
         assert!(gaps.iter().all(|gap| (225 * MS..=300 * MS).contains(gap)), "{gaps:?}");
         let polls = pair.sent[at].iter().filter(|(_, packet)| packet.poll).count();
-        let answers = pair.sent[1 - at].iter().filter(|(_, packet)| packet.last).count();
+        let answers = pair.sent[1 - at].iter().filter(|(_, packet)| packet.is_final).count();
         assert!(polls > 0, "no poll at the change of the interval");
         assert_eq!(polls, answers, "each poll has its answer");
         let (_, last) = pair.sent[at].last().expect("it sends");
@@ -105,7 +105,7 @@ fn a_neighbour_that_falls_silent_is_lost_after_its_detection_time_and_found_agai
     let gaps = pair.gaps(0, Duration::from_secs(50));
     assert!(gaps.iter().all(|gap| (750 * MS..=1000 * MS).contains(gap)), "{gaps:?}");
     let (_, last) = pair.sent[0].last().expect("it sends");
-    assert_eq!((last.yours, last.desired_tx), (0, 1_000_000));
+    assert_eq!((last.your_discriminator, last.desired_min_tx), (0, 1_000_000));
     pair.cut = false;
     pair.run(2 * Duration::from_secs(1));
     assert_eq!(pair.states(), [State::Up; 2]);
@@ -147,7 +147,7 @@ fn a_neighbour_gets_no_more_packets_than_it_asks_for() {
     pair.run(Duration::from_secs(2));
     let (_, last) = *pair.sent[1].last().expect("it sends");
     for (what, packet) in [
-        ("asks for none", Packet { required_rx: 0, ..last }),
+        ("asks for none", Packet { required_min_rx: 0, ..last }),
         ("is in demand mode", Packet { demand: true, ..last }),
     ] {
         let mut end = pair.ends[0].clone();
@@ -157,7 +157,7 @@ fn a_neighbour_gets_no_more_packets_than_it_asks_for() {
         // A poll is answered all the same.
         assert!(end.receive(Packet { poll: true, ..packet }, pair.now), "{what}");
         let answer = end.transmit(pair.now).expect("an answer");
-        assert!(answer.last && !answer.poll, "{what}");
+        assert!(answer.is_final && !answer.poll, "{what}");
         assert_eq!(end.transmit(pair.now), None, "{what}");
     }
 }
@@ -174,18 +174,18 @@ fn the_states_follow_each_other_as_the_rfc_has_it() {
         for (received, expected) in rows {
             let now = Instant::now();
             let mut end = Fsm::new(config(100 * MS, 3), 1, now);
-            let mine = end.transmit(now).expect("it begins").mine;
+            let my_discriminator = end.transmit(now).expect("it begins").my_discriminator;
             let mut packet = Packet {
                 diagnostic: Diagnostic::default(),
                 state: Down,
                 poll: false,
-                last: false,
+                is_final: false,
                 demand: false,
-                multiplier: 3,
-                mine: 7,
-                yours: mine,
-                desired_tx: 1_000_000,
-                required_rx: 1,
+                detect_mult: 3,
+                my_discriminator: 7,
+                your_discriminator: my_discriminator,
+                desired_min_tx: 1_000_000,
+                required_min_rx: 1,
             };
             let before = match ours {
                 Init => &[Down][..],
@@ -217,11 +217,11 @@ proptest! {
                 prop_assert!(end.deadline().is_none_or(|next| next > deadline.min(now)));
             }
             if fits {
-                let mine = end.transmit(now).map_or(0, |packet| packet.mine);
+                let my_discriminator = end.transmit(now).map_or(0, |packet| packet.my_discriminator);
                 bytes[0] = 0x20;
                 bytes[1] &= 0xfa;
                 bytes[3] = 24;
-                bytes[8..12].copy_from_slice(&mine.to_be_bytes());
+                bytes[8..12].copy_from_slice(&my_discriminator.to_be_bytes());
             }
             if let Some(packet) = Packet::decode(&bytes) {
                 end.receive(packet, now);

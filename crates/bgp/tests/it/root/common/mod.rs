@@ -99,8 +99,16 @@ impl Node {
     /// Starts a second announcer for an upstream, as a reload does.
     pub(crate) fn start_another(&self, configuration: &str) -> Announcer {
         let upstream: Upstream = toml::from_str(configuration).unwrap();
-        let _guard = self.runtime.enter();
-        Announcer::start(&upstream, Vec::new(), &self.bfd).unwrap()
+        let listener = self.bfd.clone();
+        // On the worker, which is in the namespace.
+        let start = async move { Announcer::start(&upstream, Vec::new(), &listener).unwrap() };
+        self.runtime.block_on(self.runtime.spawn(start)).unwrap()
+    }
+
+    /// Stops the announcer cleanly and goes on with another.
+    pub(crate) fn replace(&mut self, other: Announcer) {
+        let before = self.announcer.replace(other).unwrap();
+        self.runtime.block_on(before.stop());
     }
 
     /// Keeps the announcer's only thread busy until the returned value is dropped.
