@@ -23,7 +23,8 @@ use std::{
     time::{Duration, Instant},
 };
 use tokio::{
-    net::{TcpListener, TcpStream},
+    io::{AsyncRead, AsyncWrite},
+    net::TcpListener,
     sync::{Semaphore, oneshot},
     task::JoinSet,
     time::timeout,
@@ -66,7 +67,7 @@ pub fn bind(address: SocketAddr, key: &'static str) -> Result<std::net::TcpListe
 
 /// Serves until dropped; its connections end with it. Requests for other names are refused.
 pub async fn serve(listener: TcpListener, names: Names, router: Router) {
-    let router = router.layer(middleware::from_fn_with_state(names, named_rightly));
+    let router = only_named(router, names);
     let slots = Arc::new(Semaphore::new(CONNECTION_LIMIT));
     let mut connections = JoinSet::new();
     loop {
@@ -85,8 +86,16 @@ pub async fn serve(listener: TcpListener, names: Names, router: Router) {
     }
 }
 
+/// The same answers, to requests that call the server by one of its names.
+pub fn only_named(router: Router, names: Names) -> Router {
+    router.layer(middleware::from_fn_with_state(names, named_rightly))
+}
+
 /// Serves one connection; what goes wrong on it is the client's affair.
-async fn converse(stream: TcpStream, router: Router) {
+pub async fn converse<S>(stream: S, router: Router)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIMEOUT)
