@@ -93,6 +93,7 @@ pub fn run(data: &[u8]) {
         let router = ROUTER.with(Router::clone);
         conversation(data, size, |stream| converse(stream, router))
     };
-    let whole = first(&answers(usize::MAX));
-    assert_eq!(first(&answers(7)), whole);
+    let (whole, cut) = (first(&answers(usize::MAX)), first(&answers(7)));
+    // What begins HTTP/2 is closed without an answer, but only if it comes whole.
+    assert!(whole == cut || data.starts_with(b"PRI "), "{whole:?}, {cut:?}");
 }

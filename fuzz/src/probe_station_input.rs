@@ -80,6 +80,11 @@ pub fn run(data: &[u8]) {
             }
             _ => {
                 let (number, line) = number(line.first()).map_or((0, line), |n| (n, &line[1..]));
+                // As a station that asks reads it.
+                if let Ok(answer) = serde_json::from_slice::<Answer>(line) {
+                    let text = message::line(&answer);
+                    assert_eq!(serde_json::from_slice::<Answer>(&text).ok(), Some(answer));
+                }
                 let (answer, action) = admission.answer(&mut guests[number], line, now_ns);
                 lines += 1;
                 check(number, &answer, action.as_ref(), &mut leases[number], &mut tested);
