@@ -188,7 +188,8 @@ impl World {
                 }
             }
             b'r' if number < self.open.len() => {
-                if self.open[number].read(&*answers) {
+                let over = self.open[number].read(&*answers);
+                if over {
                     self.open.remove(number);
                 }
             }
