@@ -4,7 +4,7 @@
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH):/usr/local/sbin:/usr/sbin:/sbin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build deb install-psock test test-deb test-kernels check-arm64 test-fresh soak demo bench bench-echo bench-lpm bench-topo bench-oracle bench-lab bench-lab-memory bench-psock bench-probe bench-gate bench-mask fuzz audit fmt clean
+.PHONY: help setup build deb install-psock test test-deb test-kernels check-arm64 test-fresh soak demo bench bench-echo bench-lpm bench-topo bench-oracle bench-lab bench-lab-memory bench-psock bench-probe bench-gate bench-mask fuzz fuzz-long fuzz-minimise audit fmt clean
 
 help: ## this list
 	@printf 'nigh: one program for the edge of a network. Targets:\n\n'
@@ -102,6 +102,14 @@ bench-mask: ## the mask's beside traceanon, tcprewrite and pktanon: target/bench
 fuzz: ## a minute of each fuzz target (FUZZ_SECONDS=N: another time; CHANGED=COMMIT: what changed since)
 	@scripts/setup fuzz
 	@scripts/fuzz $(or $(FUZZ_SECONDS),60) $(if $(CHANGED),--changed $(CHANGED))
+
+fuzz-long: ## 10^8 inputs for each fuzz target, goes on where it was interrupted: a table, and target/bench/fuzz.json
+	@scripts/setup fuzz
+	@scripts/fuzz-long
+
+fuzz-minimise: ## keeps the best of what fuzz targets have learnt in fuzz/seeds
+	@scripts/setup fuzz
+	@scripts/fuzz-minimise
 
 audit: ## licences, sources and known weaknesses of all dependencies (needs network)
 	@scripts/setup audit

@@ -2,11 +2,13 @@
 //!
 //! The first byte chooses how far the session has got and whether the neighbour reads; then come chunks,
 //! each a byte of length and as many bytes. A chunk's length of 0 is a whole OPEN or KEEPALIVE that the
-//! session would accept, and of 255 a second that passes, so that every state is within reach.
+//! session would accept, and of 255 a second that passes, so that every state is within reach. What is learned goes
+//! to the graph.
 
 use bgp::{
     State,
     fsm::{Config, Event, Fsm, Purpose},
+    link_state::Graph,
     message::{HEADER, MAX, split},
     route::{Attributes, Routes},
     value::Asn,
@@ -60,6 +62,7 @@ pub fn run(data: &[u8]) {
         assert_eq!(fsm.state(), State::Established);
     }
     let reads = first & 4 == 0;
+    let (mut graph, mut established) = (Graph::new(64), 0);
     while let Some((&length, behind)) = rest.split_first() {
         rest = behind;
         match length {
@@ -87,7 +90,17 @@ pub fn run(data: &[u8]) {
             let (_, body) = split(sent).expect("a message").expect("a whole message");
             sent = &sent[HEADER + body.len()..];
         }
-        // Nothing is ever learned.
+        let sessions = fsm.counters().established;
+        if sessions > established {
+            established = sessions;
+            graph.begin(now);
+        }
+        for update in fsm.learned() {
+            graph.update(&update).expect("the session has checked it");
+        }
+        graph.settle(now);
+        assert!(graph.len() <= 64);
+        // No routes are ever learned.
         assert!(fsm.advertised().keys().all(|prefix| ROUTES.contains_key(prefix)));
     }
     while fsm.effect().is_some() {}

@@ -1,10 +1,13 @@
-//! Any bytes as a line on a lab's control socket: a request that reads back as it was written, or an
-//! error that can be shown on one line; and any text as the name of a link, which is found or refused.
+//! Any bytes on a connection of a lab's control socket, however they are cut: each line is a request that reads back
+//! as it was written, or an error that can be shown on one line; any text as the name of a link is found or refused.
 
+use crate::conversation;
+use ::control::{Answer, Reply, converse};
 use lab::{
     Builder, LinkSettings, Network, Relation,
-    control::{Answer, Finder, Request, parse},
+    control::{Finder, Request, parse},
 };
+use serde_json::Value;
 use std::sync::LazyLock;
 
 /// Names with hyphens, and two parallel links.
@@ -17,28 +20,26 @@ static NETWORK: LazyLock<Network> = LazyLock::new(|| {
     builder.finish().expect("a network")
 });
 
+/// What is read of a line: the request, and of a link what is meant.
+async fn reply(line: Vec<u8>) -> Result<Reply, String> {
+    let request = parse(&line)?;
+    let text = serde_json::to_string(&request).expect("a request is JSON");
+    assert!(!text.contains('\n'));
+    let read = parse(text.as_bytes()).expect("what is written is read");
+    assert_eq!(std::mem::discriminant(&request), std::mem::discriminant(&read));
+    if let Request::Link { link, .. } = request {
+        let finder = Finder::new(&NETWORK, &[]);
+        let meant = finder.link(&link).map_err(|error| error.to_string())?;
+        assert!(meant.link.0 < NETWORK.links());
+    }
+    Ok(Reply::Value(Value::Null))
+}
+
 /// Runs the target on an input.
 pub fn run(data: &[u8]) {
-    let answer = match parse(data) {
-        Ok(request) => {
-            let line = serde_json::to_string(&request).expect("a request is JSON");
-            assert!(!line.contains('\n'));
-            let read = parse(line.as_bytes()).expect("what is written is read");
-            assert_eq!(std::mem::discriminant(&request), std::mem::discriminant(&read));
-            let finder = Finder::new(&NETWORK, &[]);
-            match request {
-                Request::Link { link, .. } => match finder.link(&link) {
-                    Ok(meant) => {
-                        assert!(meant.link.0 < NETWORK.links());
-                        return;
-                    }
-                    Err(error) => Answer::Error(error.to_string()),
-                },
-                _ => return,
-            }
-        }
-        Err(error) => Answer::Error(error.to_string()),
-    };
-    let line = serde_json::to_string(&answer).expect("an answer is JSON");
-    assert!(!line.contains('\n'));
+    let answers = conversation(data, usize::MAX, |stream| converse(stream, reply));
+    assert_eq!(conversation(data, 7, |stream| converse(stream, reply)), answers);
+    for answer in answers.split_inclusive(|byte| *byte == b'\n') {
+        serde_json::from_slice::<Answer>(answer).expect("an answer on one line");
+    }
 }

@@ -6,6 +6,7 @@
 pub mod alto_digest;
 pub mod alto_request;
 pub mod alto_stream_input;
+pub mod alto_updates;
 pub mod bgp_input;
 pub mod bgp_ls_input;
 pub mod bird_reply;
@@ -25,6 +26,7 @@ pub mod gate_p2p;
 pub mod gate_parser;
 pub mod gate_stream;
 pub mod gate_tls;
+pub mod http_input;
 pub mod lab_control;
 pub mod lab_engine;
 pub mod lab_file;
@@ -51,3 +53,60 @@ pub mod topo_mrt;
 pub mod topo_oracle_conf;
 pub mod topo_toml;
 pub mod wire_frame;
+
+use std::cell::{Cell, RefCell};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex},
+    runtime::{Builder, Runtime},
+    task::yield_now,
+};
+
+/// Bytes that a server may have in flight to its client, and the client to it.
+const PIPE: usize = 1 << 16;
+/// After so many turns of the server in which nothing comes a client believes that it waits for more.
+const QUIET: usize = 32;
+
+/// A runtime for this thread, on which nothing waits for a socket.
+fn runtime() -> Runtime {
+    Builder::new_current_thread().enable_time().build().expect("a runtime")
+}
+
+thread_local! {
+    static RUNTIME: RefCell<Runtime> = RefCell::new(runtime());
+}
+
+/// What a server of connections says to a client that sends `input` in pieces of `size` bytes, waits until the
+/// server has nothing more to say, and closes.
+fn conversation<F: Future>(
+    input: &[u8],
+    size: usize,
+    serve: impl FnOnce(DuplexStream) -> F,
+) -> Vec<u8> {
+    let (client, server) = duplex(PIPE);
+    let (mut from, mut to) = tokio::io::split(client);
+    let (mut answers, read) = (Vec::new(), Cell::new(0));
+    let ask = async {
+        for piece in input.chunks(size.min(input.len()).max(1)) {
+            if to.write_all(piece).await.is_err() {
+                return;
+            }
+            yield_now().await;
+        }
+        let (mut before, mut quiet) = (0, 0);
+        while quiet < QUIET {
+            yield_now().await;
+            quiet = if read.get() == before { quiet + 1 } else { 0 };
+            before = read.get();
+        }
+        let _ = to.shutdown().await;
+    };
+    let listen = async {
+        while from.read_buf(&mut answers).await.is_ok_and(|length| length > 0) {
+            read.set(answers.len());
+        }
+    };
+    RUNTIME.with_borrow(|runtime| {
+        runtime.block_on(async { tokio::join!(serve(server), ask, listen) });
+    });
+    answers
+}

@@ -1,10 +1,36 @@
-//! Any bytes as frames of psock: nothing panics, a frame is never longer than allowed, and what is read is
-//! written as the same bytes again.
+//! Any bytes as what a connection of psock brings, cut anywhere: a frame is never longer than allowed, what is read is
+//! written as the same bytes again, and pieces make no difference.
 
-use psock::core::frame::{Frame, MAX_FRAME};
+use psock::core::frame::{Frame, FrameError, MAX_FRAME};
 
 /// Runs the target on an input.
 pub fn run(data: &[u8]) {
+    assert_eq!(read(data, 1), read(data, usize::MAX));
+    check(data);
+}
+
+/// All frames as they are written, and the error that ended them, if bytes come so many at a time.
+fn read(data: &[u8], size: usize) -> (Vec<u8>, Option<FrameError>) {
+    let (mut held, mut all) = (Vec::new(), Vec::new());
+    for piece in data.chunks(size.min(data.len()).max(1)) {
+        held.extend_from_slice(piece);
+        loop {
+            let used = match Frame::parse(&held) {
+                Ok(Some((frame, used))) => {
+                    frame.emit(&mut all);
+                    used
+                }
+                Ok(None) => break,
+                Err(error) => return (all, Some(error)),
+            };
+            held.drain(..used);
+        }
+        assert!(held.len() < MAX_FRAME);
+    }
+    (all, None)
+}
+
+fn check(data: &[u8]) {
     let mut rest = data;
     loop {
         match Frame::parse(rest) {

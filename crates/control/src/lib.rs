@@ -9,7 +9,7 @@ mod client;
 mod server;
 
 pub use client::{AskError, Connection};
-pub use server::{BindError, ControlSocket, Reply};
+pub use server::{BindError, ControlSocket, Reply, Write, converse};
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::{

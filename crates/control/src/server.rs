@@ -17,7 +17,7 @@ use std::{
     time::Duration,
 };
 use tokio::{
-    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
+    io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader},
     net::{UnixListener, UnixStream},
     sync::Semaphore,
     task::spawn_blocking,
@@ -55,8 +55,11 @@ pub enum Reply {
     /// An answer with this value.
     Value(Value),
     /// An empty answer; then this function gets the connection, on a thread that may block.
-    Stream(Box<dyn FnOnce(unix::net::UnixStream) -> io::Result<()> + Send>),
+    Stream(Write),
 }
+
+/// Writes a stream to a connection.
+pub type Write = Box<dyn FnOnce(unix::net::UnixStream) -> io::Result<()> + Send>;
 
 impl fmt::Debug for Reply {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -150,16 +153,35 @@ impl ControlSocket {
             let handler = handler.clone();
             tokio::spawn(async move {
                 // A client that disconnects is not an error.
-                let _ = converse(stream, handler).await;
+                let _ = attend(stream, handler).await;
                 drop(slot);
             });
         }
     }
 }
 
-/// Answers the requests of one connection until it ends, is silent for too long, or breaks the rules.
-async fn converse<H, R>(stream: UnixStream, handler: H) -> io::Result<()>
+/// Serves one connection to its end.
+async fn attend<H, R>(mut stream: UnixStream, handler: H) -> io::Result<()>
 where
+    H: Fn(Vec<u8>) -> R,
+    R: Future<Output = Result<Reply, String>>,
+{
+    let Some(write) = converse(&mut stream, handler).await? else { return Ok(()) };
+    let stream = stream.into_std()?;
+    stream.set_nonblocking(false)?;
+    stream.set_write_timeout(Some(TIMEOUT))?;
+    spawn_blocking(move || write(stream)).await.map_err(io::Error::other)?
+}
+
+/// Answers the requests of one connection until it ends, is silent for too long, or breaks the rules; or until
+/// it is to carry a stream, whose writer is returned.
+///
+/// # Errors
+///
+/// The connection is broken, or silent for too long.
+pub async fn converse<S, H, R>(stream: S, handler: H) -> io::Result<Option<Write>>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
     H: Fn(Vec<u8>) -> R,
     R: Future<Output = Result<Reply, String>>,
 {
@@ -168,7 +190,7 @@ where
         let mut request = Vec::new();
         let mut limited = (&mut stream).take(LINE_LIMIT + 1);
         if timeout(TIMEOUT, limited.read_until(b'\n', &mut request)).await?? == 0 {
-            return Ok(());
+            return Ok(None);
         }
         let too_long = request.len() as u64 > LINE_LIMIT;
         let reply = if too_long {
@@ -176,20 +198,14 @@ where
         } else {
             handler(request).await
         };
-        let (answer, stream_to) = match reply {
+        let (answer, write) = match reply {
             Ok(Reply::Value(value)) => (Answer::Ok(value), None),
             Ok(Reply::Stream(write)) => (Answer::Ok(json!({})), Some(write)),
             Err(sentence) => (Answer::Error(sentence), None),
         };
-        timeout(TIMEOUT, stream.get_mut().write_all(&line(answer))).await??;
-        if let Some(write) = stream_to {
-            let stream = stream.into_inner().into_std()?;
-            stream.set_nonblocking(false)?;
-            stream.set_write_timeout(Some(TIMEOUT))?;
-            return spawn_blocking(move || write(stream)).await.map_err(io::Error::other)?;
-        }
-        if too_long {
-            return Ok(());
+        timeout(TIMEOUT, stream.write_all(&line(answer))).await??;
+        if write.is_some() || too_long {
+            return Ok(write);
         }
     }
 }

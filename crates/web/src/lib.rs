@@ -7,17 +7,13 @@
 mod local;
 
 use axum::{
-    Json, Router,
+    Extension, Json, Router,
     extract::{Request, State},
     http::{HeaderValue, StatusCode, Version, header},
     middleware::{self, Next},
     response::{IntoResponse, Response},
 };
-use hyper::{
-    body::Incoming,
-    server::conn::http1,
-    service::{Service, service_fn},
-};
+use hyper::server::conn::http1;
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
     service::TowerToHyperService,
@@ -29,7 +25,8 @@ use std::{
     time::{Duration, Instant},
 };
 use tokio::{
-    net::{TcpListener, TcpStream},
+    io::{AsyncRead, AsyncWrite},
+    net::TcpListener,
     sync::{Semaphore, oneshot},
     task::JoinSet,
     time::timeout,
@@ -79,7 +76,7 @@ pub fn bind(address: SocketAddr, key: &'static str) -> Result<std::net::TcpListe
 
 /// Serves until dropped; its connections end with it. Requests for other names are refused.
 pub async fn serve(listener: TcpListener, names: Names, router: Router) {
-    let router = router.layer(middleware::from_fn_with_state(names, named_rightly));
+    let router = only_named(router, names);
     let slots = Arc::new(Semaphore::new(CONNECTION_LIMIT));
     let mut connections = JoinSet::new();
     loop {
@@ -90,27 +87,30 @@ pub async fn serve(listener: TcpListener, names: Names, router: Router) {
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
-        let router = router.clone();
+        let Ok(server) = stream.local_addr() else { continue };
+        let router = router.clone().layer(Extension(Ends { client, server }));
         connections.spawn(async move {
-            converse(stream, client, router).await;
+            converse(stream, router).await;
             drop(slot);
         });
     }
 }
 
+/// The same answers, to requests that call the server by one of its names.
+pub fn only_named(router: Router, names: Names) -> Router {
+    router.layer(middleware::from_fn_with_state(names, named_rightly))
+}
+
 /// Serves one connection; what goes wrong on it is the client's affair.
-async fn converse(stream: TcpStream, client: SocketAddr, router: Router) {
-    let Ok(server) = stream.local_addr() else { return };
-    let router = TowerToHyperService::new(router);
-    let answer = service_fn(|mut request: Request<Incoming>| {
-        request.extensions_mut().insert(Ends { client, server });
-        router.call(request)
-    });
+pub async fn converse<S>(stream: S, router: Router)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIMEOUT)
         .max_buf_size(HEAD_LIMIT)
-        .serve_connection(TokioIo::new(stream), answer);
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
     let _ = timeout(CONNECTION_TIMEOUT, connection).await;
 }
 

@@ -282,25 +282,28 @@ impl Follower {
         let mut current = self.current.clone();
         while current.changed().await.is_ok() {
             let begin = Instant::now();
-            let turn = self.turn.clone().lock_owned().await;
-            let Some(answers) = current.borrow_and_update().clone() else { continue };
-            let mut all: Vec<_> = self.known().values().filter_map(Weak::upgrade).collect();
-            all.sort_by_key(|followed| followed.rank);
-            let each = self.bounds.bytes / all.len().max(1);
-            let round = tokio::task::spawn_blocking(move || {
-                let _turn = turn;
-                for followed in all {
-                    followed.refresh(&*answers, each);
-                }
-            });
-            if round.await.is_err() {
-                tracing::error!(
-                    "following ALTO resources failed: a bug; streams may lack an update"
-                );
-            }
-            self.generation.send_modify(|generation| *generation += 1);
+            self.round(&mut current).await;
             tokio::time::sleep(begin.elapsed().max(Duration::from_millis(20))).await;
         }
+    }
+
+    /// Asks all questions again, of the maps of the moment, and notifies the readers.
+    pub async fn round(&self, current: &mut Current) {
+        let turn = self.turn.clone().lock_owned().await;
+        let Some(answers) = current.borrow_and_update().clone() else { return };
+        let mut all: Vec<_> = self.known().values().filter_map(Weak::upgrade).collect();
+        all.sort_by_key(|followed| followed.rank);
+        let each = self.bounds.bytes / all.len().max(1);
+        let round = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            for followed in all {
+                followed.refresh(&*answers, each);
+            }
+        });
+        if round.await.is_err() {
+            tracing::error!("following ALTO resources failed: a bug; streams may lack an update");
+        }
+        self.generation.send_modify(|generation| *generation += 1);
     }
 }
 
