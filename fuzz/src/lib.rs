@@ -7,6 +7,7 @@ pub mod alto_digest;
 pub mod alto_request;
 pub mod alto_stream_input;
 pub mod alto_updates;
+pub mod bfd_session;
 pub mod bgp_input;
 pub mod bgp_ls_input;
 pub mod bird_reply;

@@ -46,6 +46,7 @@ targets! {
     alto_request,
     alto_stream_input,
     alto_updates,
+    bfd_session,
     bgp_input,
     bgp_ls_input,
     bird_reply,
