@@ -65,8 +65,8 @@ impl Announcer {
     /// called on a tokio runtime.
     ///
     /// # Errors
-    /// The file with the session's password is not usable, or the port of BFD not free. An upstream that cannot be reached is no
-    /// error: connecting is retried for ever.
+    /// The file with the session's password is not usable, or the port of BFD not free. An upstream that cannot be
+    /// reached is no error: connecting is retried for ever.
     pub fn start(
         upstream: &Upstream,
         prefixes: Vec<IpNet>,

@@ -193,12 +193,12 @@ pub struct BgpUpstream {
     pub prepend: u8,
     /// MULTI_EXIT_DISC; none is sent when absent.
     pub med: Option<u32>,
-    /// BFD with the neighbour, which must be on the same link (RFC 5881); `{}` takes the defaults, no BFD when absent.
-    pub bfd: Option<BfdConfig>,
     /// Proposed hold time, whole seconds; a third of it is the keepalive interval.
     #[serde(default = "hold_time", with = "humantime_serde")]
     #[schemars(with = "config::schema::Duration")]
     pub hold_time: Duration,
+    /// BFD with the neighbour, which must be on the same link (RFC 5881); `{}` takes the defaults, no BFD when absent.
+    pub bfd: Option<BfdConfig>,
 }
 
 /// The hold time that is proposed when none is configured.
@@ -327,12 +327,11 @@ impl BgpUpstream {
                 "a path inside one's own AS is empty; prepend only towards another AS",
             );
         }
-        problems.extend(self.bfd.iter().flat_map(BfdConfig::problems));
-        let mut report = |key: &str, message: &str| problems.push(Problem::new(key, message));
         let seconds = self.hold_time.as_secs();
         if self.hold_time.subsec_nanos() != 0 || !(3..=65535).contains(&seconds) {
             report("hold_time", "the hold time is 3 to 65535 whole seconds (RFC 4271 section 4.2)");
         }
+        problems.extend(self.bfd.iter().flat_map(BfdConfig::problems));
     }
 }
 

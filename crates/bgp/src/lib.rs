@@ -22,6 +22,7 @@ mod clock;
 pub mod config;
 mod driver;
 pub mod fsm;
+mod header;
 pub mod link_state;
 pub mod message;
 pub mod observed;

@@ -4,7 +4,10 @@
 //! which no crate has a ready type. nix exports the macro with which it makes its own option types; the
 //! types made with it here hand the kernel an integer or a plain array of bytes to read, nothing else.
 
-use crate::config::Password;
+use crate::{
+    config::Password,
+    header::{self, TTL},
+};
 use nix::{libc, setsockopt_impl, sockopt_impl, sys::socket::setsockopt};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::{
@@ -12,12 +15,6 @@ use std::{
     net::{IpAddr, SocketAddr},
 };
 use tokio::net::{TcpSocket, TcpStream};
-
-/// Internetwork control, precedence 6: what BGP has always been sent with (RFC 4271 appendix E).
-const CLASS: u32 = 0xc0;
-
-/// The TTL of a packet that no router has forwarded (RFC 5082 section 3).
-const TTL: u32 = 255;
 
 /// `sizeof(struct tcp_md5sig)` (linux/tcp.h): sockaddr_storage, flags, prefix length, key length,
 /// interface index, key.
@@ -73,19 +70,14 @@ fn prepare(target: &Target) -> io::Result<Socket> {
     let domain = Domain::for_address(target.peer);
     let kind = Type::STREAM.nonblocking().cloexec();
     let socket = Socket::new(domain, kind, Some(Protocol::TCP))?;
-    if domain == Domain::IPV4 {
-        socket.set_tos_v4(CLASS)?;
-    } else {
-        socket.set_tclass_v6(CLASS)?;
-    }
+    header::set_class(&socket, domain)?;
     // A withdrawal must not wait for the acknowledgement of what went before it.
     socket.set_tcp_nodelay(true)?;
     if target.ttl_security {
+        header::set_ttl(&socket, domain)?;
         let set = if domain == Domain::IPV4 {
-            socket.set_ttl_v4(TTL)?;
             setsockopt(&socket, MinTtl, &(TTL as i32))
         } else {
-            socket.set_unicast_hops_v6(TTL)?;
             setsockopt(&socket, MinHopCount, &(TTL as i32))
         };
         set.map_err(|error| named("setting the minimum TTL", &error.into()))?;

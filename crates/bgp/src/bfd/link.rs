@@ -45,7 +45,8 @@ fn networks() -> Vec<(u32, IpNet)> {
     .collect()
 }
 
-fn ip(address: &SockaddrStorage) -> Option<IpAddr> {
+/// The address of IP, if it is one.
+pub(super) fn ip(address: &SockaddrStorage) -> Option<IpAddr> {
     let four = address.as_sockaddr_in().map(|address| IpAddr::V4(address.ip()));
     four.or(address.as_sockaddr_in6().map(|address| IpAddr::V6(address.ip())))
 }

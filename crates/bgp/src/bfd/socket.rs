@@ -1,6 +1,11 @@
 //! The port on which the sessions receive, and those from which they send (RFC 5881 sections 3 to 5).
 
-use super::{PORT, link::Links, packet::Packet};
+use super::{
+    PORT,
+    link::{self, Links},
+    packet::Packet,
+};
+use crate::header::{self, TTL};
 use nix::{
     cmsg_space, libc,
     sys::socket::{
@@ -28,10 +33,6 @@ use tokio::{
     task::AbortHandle,
 };
 
-/// The TTL of a packet that no router has forwarded (RFC 5082 section 3).
-const TTL: u32 = 255;
-/// Internetwork control, precedence 6, as BGP.
-const CLASS: u32 = 0xc0;
 /// Ports to send from (RFC 5881 section 4).
 const SOURCES: RangeInclusive<u16> = 49152..=65535;
 /// Packets that wait for a session; further ones are lost.
@@ -152,17 +153,14 @@ fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 fn listen(peer: IpAddr) -> io::Result<UdpSocket> {
-    let (any, domain) = match peer {
-        IpAddr::V4(_) => (IpAddr::V4(Ipv4Addr::UNSPECIFIED), Domain::IPV4),
-        IpAddr::V6(_) => (IpAddr::V6(Ipv6Addr::UNSPECIFIED), Domain::IPV6),
-    };
+    let domain = Domain::for_address((peer, PORT).into());
     let socket = open(domain)?;
     match domain {
         Domain::IPV4 => setsockopt(&socket, Ipv4PacketInfo, &true)?,
         _ => setsockopt(&socket, Ipv6RecvPacketInfo, &true)?,
     }
     socket.attach_filter(&from_the_link(domain))?;
-    socket.bind(&SocketAddr::new(any, PORT).into()).map_err(|error| {
+    socket.bind(&SocketAddr::new(any(peer), PORT).into()).map_err(|error| {
         let why = format!("UDP port {PORT}: {error}; does another BFD daemon run here?");
         io::Error::new(error.kind(), why)
     })?;
@@ -193,29 +191,28 @@ fn from_the_link(domain: Domain) -> [SockFilter; 4] {
 pub(super) fn sender(peer: IpAddr, local: Option<IpAddr>, random: u64) -> io::Result<Socket> {
     let domain = Domain::for_address((peer, PORT).into());
     let socket = open(domain)?;
-    let any = match domain {
-        Domain::IPV4 => {
-            socket.set_ttl_v4(TTL)?;
-            socket.set_tos_v4(CLASS)?;
-            IpAddr::V4(Ipv4Addr::UNSPECIFIED)
-        }
-        _ => {
-            socket.set_unicast_hops_v6(TTL)?;
-            socket.set_tclass_v6(CLASS)?;
-            IpAddr::V6(Ipv6Addr::UNSPECIFIED)
-        }
-    };
+    header::set_ttl(&socket, domain)?;
+    header::set_class(&socket, domain)?;
+    let from = local.unwrap_or(any(peer));
     let count = SOURCES.len() as u64;
     let ports = (0..count).map(|step| SOURCES.start() + ((random % count + step) % count) as u16);
     let mut refused = io::ErrorKind::AddrInUse.into();
     for port in ports {
-        match socket.bind(&SocketAddr::new(local.unwrap_or(any), port).into()) {
+        match socket.bind(&SocketAddr::new(from, port).into()) {
             Ok(()) => return Ok(socket),
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => refused = error,
             Err(error) => return Err(error),
         }
     }
     Err(refused)
+}
+
+/// All addresses of this host of the neighbour's family.
+fn any(peer: IpAddr) -> IpAddr {
+    match peer {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    }
 }
 
 fn open(domain: Domain) -> io::Result<Socket> {
@@ -263,10 +260,7 @@ impl Shared {
             ControlMessageOwned::Ipv6PacketInfo(info) => Some(info.ipi6_ifindex),
             _ => None,
         });
-        let from = received.address.and_then(|address| {
-            let four = address.as_sockaddr_in().map(|address| IpAddr::V4(address.ip()));
-            four.or(address.as_sockaddr_in6().map(|address| IpAddr::V6(address.ip())))
-        });
+        let from = received.address.as_ref().and_then(link::ip);
         let count = received.bytes;
         let (Some(from), Some(interface)) = (from, interface) else { return Ok(()) };
         let neighbours = lock(&self.neighbours);
